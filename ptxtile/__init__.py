@@ -1,0 +1,1 @@
+"""ptxtile: exact PTX instructions from Python."""

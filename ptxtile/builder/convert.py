@@ -1,0 +1,355 @@
+"""From the Python values of a call to IR operands, guided by the signatures of the form.
+
+The rules, which error messages repeat:
+  a run-time value   stands in a slot of its own dtype: .f32 takes float32; .bN takes any dtype carried in N bits; an
+                     integer type takes int or uint of its width; .f16 takes float16 or its uint16 carrier; packed types
+                     take their unsigned carrier
+  a Python number    stands for a constant of an integer or float slot that is not packed; a float never fits an integer
+  a typed constant   stands as a literal if its dtype fits; where the slot takes registers only, a mov puts it in one
+  a tuple            is a brace vector, or a pair p|q; None is the sink `_`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, Union, runtime_checkable
+
+from ptxtile import location
+from ptxtile.dtypes import DType, Scalar, bits_of, bool_, dtype_of, normalize
+from ptxtile.errors import OperandError
+from ptxtile.ir.instruction import Guard
+from ptxtile.ir.operand import (
+    Address,
+    Arguments,
+    Float,
+    Integer,
+    Label,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Selected,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+)
+from ptxtile.isa import bind, type_bits
+from ptxtile.isa.form import Form, Signature
+from ptxtile.isa.form import Operand as Slot
+
+if TYPE_CHECKING:
+    from ptxtile.builder.trace import Trace
+
+_IR = (Address, Arguments, Float, Integer, Label, Negated, Pair, Register, Selected, Sink, Special, Symbol, Vector)
+_PACKED_NAMES = ("x2", "x4", "x8", "x16", "x32")
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant that still has to be moved into a register, because its slot takes nothing else."""
+
+    dtype: DType
+    literal: Integer | Float
+
+
+Converted = Union[Operand, Constant, "Group"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A vector or pair whose elements may still hold constants."""
+
+    kind: str
+    elements: tuple[Converted, ...]
+
+
+@runtime_checkable
+class Addressable(Protocol):
+    """Anything in memory that an address operand may name: a tensor element, a pointer with an offset."""
+
+    def address(self, trace: Trace, space: str) -> Address:
+        """Its address for an instruction of that state space ("" is generic); OperandError if it lies elsewhere."""
+        ...
+
+
+class Mismatch(Exception):
+    """Why operands do not fit one signature. Never leaves this module."""
+
+
+def is_packed(type_: str) -> bool:
+    """Whether a PTX type holds several values in one register (".f16x2")."""
+    return type_.endswith(_PACKED_NAMES)
+
+
+def dtype_fits(slot: Slot, dtype: DType) -> bool:
+    """Whether a run-time value of `dtype` may stand in the slot."""
+    if slot.type is None or dtype.register not in slot.registers:
+        return False
+    type_ = slot.type
+    if type_ == ".pred" or dtype is bool_:
+        return type_ == ".pred" and dtype is bool_
+    if type_[1] == "b" and type_[2:].isdigit():
+        return True
+    if is_packed(type_):
+        return dtype.kind == "uint"
+    if type_[1] in "us" and type_[2:].isdigit():
+        return dtype.kind in ("int", "uint") and (dtype.bits == type_bits(type_) or dtype.bits > type_bits(type_))
+    return dtype.ptx == type_ or (dtype.kind == "uint" and type_ not in (".f32", ".f64"))
+
+
+def expected(slot: Slot) -> str:
+    """What a slot takes, in the words of the library's user."""
+    if slot.kind == "address":
+        return f"an address{f' in {slot.space}' if slot.space else ''}"
+    if slot.kind == "vector":
+        return f"a tuple of {slot.length} values of type {slot.type}"
+    if slot.kind == "pair":
+        return "a tuple (p, q) of two destinations"
+    if slot.kind != "value" or slot.type is None:
+        return f"a {slot.kind}"
+    type_ = slot.type
+    if is_packed(type_):
+        return f"{type_}, carried in uint{type_bits(type_)} (pt.pack makes such a constant)"
+    if not slot.register:
+        return f"an integer constant{' from %d to %d' % slot.bounds if slot.bounds else ''}"
+    return f"{type_}"
+
+
+def given(value: object) -> str:
+    """What the user passed, briefly."""
+    if isinstance(value, Scalar):
+        return f"a run-time {type(value).name}" if value.value is None else repr(value)
+    if isinstance(value, _IR):
+        return str(value)
+    if isinstance(value, (tuple, list)):
+        return f"a tuple of {len(value)}"
+    return repr(value) if isinstance(value, (int, float, str)) or value is None else f"a {type(value).__name__}"
+
+
+# --- one value ------------------------------------------------------------------------------------------------------
+def literal(dtype: DType, value: int | float) -> Integer | Float:
+    """The literal of a constant: floats of 32 and 64 bits by their bits, all else as an integer."""
+    bits = bits_of(dtype(value))
+    if dtype.kind == "float" and dtype.bits >= 32:
+        return Float(bits, dtype.bits)
+    return Integer(int(value)) if dtype.kind in ("int", "uint") else Integer(bits)
+
+
+def _number(slot: Slot, value: int | float) -> Converted:
+    type_ = slot.type or ""
+    if is_packed(type_):
+        raise Mismatch(f"a plain {value!r} is not packed: pass pt.pack(…), a typed constant of the carrier")
+    if type_ == ".pred":
+        raise Mismatch("a predicate is a run-time bool_")
+    if not slot.register or type_[1:2] in ("u", "s", "b"):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Mismatch(f"{value!r} is no integer")
+        width = type_bits(type_) if type_ else 64
+        if not -(1 << width - 1) <= value < 1 << width:
+            raise Mismatch(f"{value} does not fit {width} bits")
+        return Integer(value) if slot.immediate else Constant(dtype_of(f"uint{width}"), Integer(value))
+    try:
+        dtype = next(d for d in _FLOATS if d.ptx == type_)
+    except StopIteration:
+        raise Mismatch(f"a plain {value!r} has no encoding in {type_}") from None
+    word = literal(dtype, normalize(dtype, value))
+    return word if slot.immediate and isinstance(word, Float) else Constant(dtype, word)
+
+
+_FLOATS = tuple(dtype_of(name) for name in ("float16", "bfloat16", "float32", "float64"))
+
+
+def _scalar(trace: Trace, form: Form, slot: Slot, value: Scalar) -> Converted:
+    dtype = type(value)
+    if slot.kind == "address":
+        if dtype.kind not in ("int", "uint") or dtype.bits < 32:
+            raise Mismatch(f"an address is a 64-bit integer, not {dtype.name}")
+        trace.live(value, form.spelling)
+        return Address(value.operand)  # type: ignore[arg-type]
+    if not dtype_fits(slot, dtype) and slot.register:
+        raise Mismatch("")
+    if value.value is not None:
+        word = literal(dtype, value.value)
+        wants_float = slot.type in (".f32", ".f64")
+        if slot.immediate and isinstance(word, Float) == wants_float:
+            return word
+        return Constant(dtype, word)
+    if not slot.register:
+        raise Mismatch("its value must be known while tracing")
+    trace.live(value, form.spelling)
+    if slot.role != "in" and not value.mutable:
+        raise Mismatch(
+            f"a destination must be a variable: this {dtype.name} is a value; make the variable with pt.reg({dtype!r})"
+        )
+    return value.operand  # type: ignore[return-value]
+
+
+def _group(trace: Trace, form: Form, slot: Slot, value: object) -> Converted:
+    if not isinstance(value, (tuple, list)):
+        raise Mismatch("")
+    if slot.kind == "pair":
+        if len(value) != 2:
+            raise Mismatch("")
+        return Group("|", tuple(convert(trace, form, part, item) for part, item in zip(slot.elements, value)))
+    if len(value) != slot.length:
+        raise Mismatch("")
+    element = Slot(
+        slot.name, slot.role, "value", slot.type, slot.carrier, slot.registers, immediate=slot.immediate,
+        sink=slot.sink, register=slot.register,
+    )  # fmt: skip
+    return Group("{", tuple(convert(trace, form, element, item) for item in value))
+
+
+def convert(trace: Trace, form: Form, slot: Slot, value: object) -> Converted:
+    """The IR operand of one Python value in one slot; Mismatch (with a reason, or an empty one) if it does not fit."""
+    if isinstance(value, _IR):
+        return value  # `bind` judges it
+    if slot.kind in ("pair", "vector"):
+        return _group(trace, form, slot, value)
+    if isinstance(value, Scalar):
+        return _scalar(trace, form, slot, value)
+    if slot.kind == "address":
+        if isinstance(value, Addressable):
+            return value.address(trace, slot.space or "")
+        raise Mismatch("")
+    if slot.kind in ("label", "function") and isinstance(value, str):
+        return Label(value) if slot.kind == "label" else Symbol(value, "func")
+    if value is None and slot.sink:
+        return Sink()
+    item = getattr(value, "item", None)
+    if item is not None and not isinstance(value, (int, float)) and getattr(value, "ndim", 1) == 0:
+        value = dtype_of(value)(item())
+        return _scalar(trace, form, slot, value)
+    if slot.kind == "value" and isinstance(value, (int, float)):
+        return _number(slot, value)
+    raise Mismatch("")
+
+
+# --- a whole call ---------------------------------------------------------------------------------------------------
+def guard(trace: Trace, what: str, pred: object) -> Guard | None:
+    """The guard of `pred=`: a run-time bool_, or an IR Negated or Register of one."""
+    if pred is None:
+        return None
+    if isinstance(pred, Negated):
+        return Guard(pred.register, True)
+    if isinstance(pred, Register) and pred.type == "pred":
+        return Guard(pred)
+    if isinstance(pred, bool_) and pred.value is None:
+        trace.live(pred, what)
+        return Guard(pred.operand)  # type: ignore[arg-type]
+    raise OperandError(
+        f"{what}: pred= takes a run-time bool_, such as a comparison gives, not {given(pred)}"
+        + location.quote(location.here())
+    )
+
+
+def emit(trace: Trace, form: Form, operands: tuple[object, ...], pred: object) -> object:
+    """Append one raw instruction; see Trace.emit."""
+    guarded = guard(trace, form.spelling, pred)
+    reasons: list[str] = []
+    readings: list[tuple[Signature, list[Converted], bool]] = []
+    for signature in form.signatures:
+        slots = signature.operands
+        if len(slots) == len(operands):
+            _try(trace, form, signature, operands, slots, False, readings, reasons)
+        elif len(slots) == len(operands) + 1 and _makes_register(slots):
+            _try(trace, form, signature, operands, slots[1:], True, readings, reasons)
+    full = [reading for reading in readings if not reading[2]]
+    short = [reading for reading in readings if reading[2]]
+    if not readings:
+        raise OperandError(_no_fit(form, operands, reasons) + location.quote(location.here()))
+    if short and (full or guarded is not None):
+        why = "with pred= the old value of the destination matters" if guarded else "both readings fit"
+        raise OperandError(f"{form.spelling}: name the destination: {why}" + location.quote(location.here()))
+    signature, converted, makes = readings[0]
+    result: object = operands[0] if operands and signature.operands and signature.operands[0].role != "in" else None
+    if makes:
+        made = trace.value(destination_dtype(signature.operands[0]))
+        result = made
+        converted = [made.operand, *converted]  # type: ignore[list-item]
+    words = [_settle(trace, word) for word in converted]
+    bound = bind(form, tuple(word.shape for word in words))
+    trace.append(form, bound, words, guarded)
+    if not makes and all(isinstance(operand, Scalar) for operand in operands):
+        trace.remember(form, tuple(map(type, operands)), bound)
+    return result
+
+
+def _makes_register(slots: Sequence[Slot]) -> bool:
+    first = slots[0]
+    return first.role == "out" and first.kind == "value" and sum(slot.role != "in" for slot in slots) == 1
+
+
+def _try(
+    trace: Trace,
+    form: Form,
+    signature: Signature,
+    operands: Sequence[object],
+    slots: Sequence[Slot],
+    makes: bool,
+    readings: list[tuple[Signature, list[Converted], bool]],
+    reasons: list[str],
+) -> None:
+    words: list[Converted] = []
+    for slot, operand in zip(slots, operands):
+        try:
+            words.append(convert(trace, form, slot, operand))
+        except Mismatch as reason:
+            detail = f": {reason}" if str(reason) else ""
+            reasons.append(f"operand {slot.name} takes {expected(slot)}, not {given(operand)}{detail}")
+            return
+    try:
+        shapes = tuple(_shape(word) for word in words)
+        if makes:
+            shapes = (signature.operands[0].carrier or "", *shapes)
+        if bind(form, shapes) is signature:
+            readings.append((signature, words, makes))
+    except OperandError as error:
+        reasons.append(str(error).partition(": ")[2] or str(error))
+
+
+def _shape(word: Converted) -> object:
+    if isinstance(word, Constant):
+        return word.dtype.register
+    if isinstance(word, Group):
+        return (word.kind, *(_shape(element) for element in word.elements))
+    return word.shape
+
+
+def _settle(trace: Trace, word: Converted) -> Operand:
+    """Move constants into registers where their slots take nothing else."""
+    if isinstance(word, Constant):
+        made = trace.register(word.dtype.register)
+        bits = word.dtype.register[1:]
+        type_ = word.dtype.register if word.dtype.register[0] == "f" else f"b{bits}"
+        trace.instruction(f"mov.{type_}", made, word.literal)
+        return made
+    if isinstance(word, Group):
+        parts = tuple(_settle(trace, element) for element in word.elements)
+        return Pair(*parts) if word.kind == "|" else Vector(parts)
+    return word
+
+
+def _no_fit(form: Form, operands: Sequence[object], reasons: Sequence[str]) -> str:
+    if reasons:
+        unique = list(dict.fromkeys(reasons))
+        if len(unique) == 1:
+            return f"{form.spelling}: {unique[0]}"
+        return f"{form.spelling}: the operands fit none of its signatures" + "".join(f"\n  {r}" for r in unique)
+    lists = dict.fromkeys(", ".join(slot.name for slot in s.operands) or "no operands" for s in form.signatures)
+    return f"{form.spelling} takes {' or '.join(lists)}; {len(operands)} operands were given"
+
+
+def destination_dtype(slot: Slot) -> DType:
+    """The dtype of a new register for a destination slot: the slot's own type, or the unsigned carrier of its width."""
+    type_ = slot.type or ""
+    names = {".f16": "float16", ".bf16": "bfloat16", ".f32": "float32", ".f64": "float64", ".pred": "bool_"}
+    if type_ in names:
+        return dtype_of(names[type_])
+    bits = type_bits(type_)
+    if type_[1:2] in ("s", "u") and type_[2:].isdigit() and bits <= 64:
+        return dtype_of(f"{'int' if type_[1] == 's' else 'uint'}{bits}")
+    width = {8: 16, 4: 16, 6: 16}.get(bits, bits)
+    return dtype_of(f"uint{width}")

@@ -1,0 +1,223 @@
+"""The trace of one function: instructions as they are written, registers, blocks, and what is known at each point.
+
+A trace appends light tuples; immutable Instructions are made when the function is finished. Values belong to the block
+that made them: using one after its block was closed is a TraceError, since the path that computed it may not have run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Union
+
+from ptxtile import location
+from ptxtile.builder import convert
+from ptxtile.dtypes import DType, Scalar
+from ptxtile.errors import TraceError
+from ptxtile.ir.instruction import Guard, Instruction
+from ptxtile.ir.module import (
+    Directive,
+    Function,
+    LabelMark,
+    Parameter,
+    RegisterDeclaration,
+    Statement,
+    Variable,
+)
+from ptxtile.ir.operand import Operand, Register, Special
+from ptxtile.isa import bind, find
+from ptxtile.isa.form import Form, Signature
+from ptxtile.location import Mark
+
+PREFIX = {"pred": "%p", "b16": "%rs", "b32": "%r", "b64": "%rd", "f32": "%f", "f64": "%fd", "b128": "%rq", "b8": "%rb"}
+
+Record = tuple[Form, Signature, Sequence[Operand], Union[Guard, None], Mark]
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """A structured stretch of the trace. `facts` are conditions known to hold inside (`builder.ranges`)."""
+
+    kind: str
+    parent: Block | None
+    mark: Mark | None = None
+    open: bool = True
+    facts: list[object] = field(default_factory=list)
+
+    def within(self, kind: str) -> Block | None:
+        """This block or the nearest around it of that kind."""
+        block: Block | None = self
+        while block is not None and block.kind != kind:
+            block = block.parent
+        return block
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What is known of a launch while tracing. None or a name where it is known at run time only.
+
+    grid, block, cluster   extents (x, y, z); cluster None if there is none
+    """
+
+    grid: tuple[int | None, int | None, int | None] = (None, None, None)
+    block: tuple[int | None, int | None, int | None] = (None, None, None)
+    cluster: tuple[int, int, int] | None = None
+
+    @property
+    def threads(self) -> int | None:
+        """Threads of a block, if known."""
+        x, y, z = self.block
+        return None if x is None or y is None or z is None else x * y * z
+
+
+class Trace:
+    """Receives what user code writes between the start and the end of one entry or function."""
+
+    def __init__(self, name: str, launch: Launch | None = None) -> None:
+        self.name = name
+        self.launch = launch or Launch()
+        self.records: list[Record | Statement] = []
+        self.variables: list[Variable] = []
+        self.module_variables: list[Variable] = []
+        self.block = Block("body", None)
+        self.body = self.block
+        self.counts: dict[str, int] = {}
+        self.labels = 0
+        self.special: dict[str, Scalar] = {}
+        self.dynamic_shared = 0
+        self._plans: dict[tuple[Form, tuple[type, ...]], tuple[Signature, bool]] = {}
+
+    # --- registers and values -------------------------------------------------------------------------------------
+    def register(self, kind: str) -> Register:
+        """A new register of a register type such as "b32"."""
+        number = self.counts.get(kind, 0)
+        self.counts[kind] = number + 1
+        return Register(f"{PREFIX[kind]}{number}", kind)
+
+    def value(
+        self, dtype: DType, operand: Operand | None = None, *, extent: object = None, mutable: bool = False
+    ) -> Scalar:
+        """A run-time value of `dtype` that belongs to the current block; in a new register unless one is given."""
+        made: Scalar = dtype.__new__(dtype)
+        made.value = None
+        made.operand = self.register(dtype.register) if operand is None else operand
+        made.block = self.block
+        made.extent = extent
+        made.mutable = mutable
+        return made
+
+    # --- instructions ---------------------------------------------------------------------------------------------
+    def emit(self, form: Form, operands: tuple[object, ...], pred: object) -> object:
+        """A raw instruction as the user wrote it: operands in PTX order, the destination perhaps left out.
+
+        Returns the destination. OperandError if the operands fit no signature, or two.
+        """
+        if pred is None:
+            plan = self._plans.get((form, tuple(map(type, operands))))
+            if plan is not None:
+                signature, writes = plan
+                sources: list[Operand] = []
+                for operand in operands:
+                    if operand.operand is None or not operand.block.open:  # type: ignore[attr-defined]
+                        break
+                    sources.append(operand.operand)  # type: ignore[attr-defined]
+                else:
+                    if not writes or operands[0].mutable:  # type: ignore[attr-defined]
+                        self.records.append((form, signature, sources, None, location.mark(3)))
+                        return operands[0] if writes else None
+        return convert.emit(self, form, operands, pred)
+
+    def remember(self, form: Form, types: tuple[type, ...], signature: Signature) -> None:
+        """Let the next instruction of `form` on run-time values of these dtypes skip the conversion."""
+        outs = sum(operand.role != "in" for operand in signature.operands)
+        if outs <= 1:
+            self._plans[form, types] = (signature, outs == 1)
+
+    def append(
+        self,
+        form: Form,
+        signature: Signature,
+        operands: Sequence[Operand],
+        guard: Guard | None = None,
+        mark: Mark | None = None,
+    ) -> None:
+        """Append a bound instruction. The location is the nearest user frame unless `mark` gives one."""
+        self.records.append((form, signature, operands, guard, mark or location.mark(2)))
+
+    def instruction(self, spelling: str, *operands: Operand, guard: Guard | None = None) -> None:
+        """Append an instruction by its spelling and IR operands: how the documented sequences are written."""
+        form = find(spelling)
+        signature = bind(form, tuple(operand.shape for operand in operands))
+        self.records.append((form, signature, operands, guard, location.mark(2)))
+
+    def statement(self, statement: Statement) -> None:
+        """Append a label, directive or declaration."""
+        self.records.append(statement)
+
+    # --- labels and blocks ----------------------------------------------------------------------------------------
+    def label(self, purpose: str) -> str:
+        """A new label name, `$purpose_3`; place it with `place`."""
+        self.labels += 1
+        return f"${purpose}_{self.labels}"
+
+    def place(self, name: str) -> None:
+        """Put a label here."""
+        self.records.append(LabelMark(name))
+
+    def enter(self, kind: str, facts: Sequence[object] = ()) -> Block:
+        """Open a block inside the current one."""
+        self.block = Block(kind, self.block, location.mark(2), True, list(facts))
+        return self.block
+
+    def leave(self, block: Block) -> None:
+        """Close `block`, which must be the innermost."""
+        if self.block is not block or block.parent is None:
+            raise TraceError(f"a {block.kind} block was closed while another was open inside it")
+        block.open = False
+        self.block = block.parent
+
+    def live(self, value: Scalar, use: str) -> None:
+        """TraceError if a run-time value is used after its block was closed."""
+        block = value.block
+        if isinstance(block, Block) and not block.open:
+            where = location.quote(location.resolve(block.mark))
+            raise TraceError(
+                f"{use}: this {type(value).name} was made inside a {block.kind} block that has ended, so it may never "
+                f"have been computed; declare a variable with pt.reg({type(value)!r}) before the block and write it "
+                f"inside with .set(…){where}"
+            )
+
+    # --- facts about the launch -----------------------------------------------------------------------------------
+    def read_special(self, name: str, dtype: DType, extent: object = None) -> Scalar:
+        """The value of a special register, read once at the start of the body."""
+        found = self.special.get(name)
+        if found is None:
+            found = self.value(dtype, extent=extent)
+            found.block = self.body
+            self.special[name] = found
+        return found
+
+    # --- the end --------------------------------------------------------------------------------------------------
+    def finish(
+        self, parameters: Sequence[Parameter], directives: Sequence[Directive] = (), mark: Mark | None = None
+    ) -> Function:
+        """The traced entry as an immutable Function: declarations, special registers, instructions, ret."""
+        if self.block is not self.body:
+            raise TraceError(f"{self.name}: a {self.block.kind} block is still open at the end")
+        self.instruction("ret")
+        head: list[Statement] = [
+            RegisterDeclaration(kind, (PREFIX[kind],), count) for kind, count in sorted(self.counts.items())
+        ]
+        head.extend(self.variables)
+        for name, value in self.special.items():
+            form = find(f"mov.{'u64' if type(value).bits == 64 else 'u32'}")
+            operands = (value.operand, Special(name))
+            signature = bind(form, tuple(operand.shape for operand in operands))  # type: ignore[attr-defined]
+            head.append(Instruction(form, operands, None, signature, mark))  # type: ignore[arg-type]
+        body = head + [
+            Instruction(r[0], tuple(r[2]), r[3], r[1], r[4]) if type(r) is tuple else r  # type: ignore[misc]
+            for r in self.records
+        ]
+        return Function(
+            self.name, True, tuple(parameters), (), tuple(directives), "visible", tuple(body), (), mark
+        )

@@ -1,0 +1,210 @@
+"""What may stand in an operand position of an instruction: immutable values, never source text.
+
+Each has `shape`, the key by which `isa` decides whether it fits a signature (see `isa.form`), and `str()` gives its
+one canonical text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+from ptxtile.isa.form import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A declared register, with its name as written (`%r1`) and register type without dot (`b32`)."""
+
+    name: str
+    type: str
+
+    @property
+    def shape(self) -> Shape:
+        return self.type
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A special register, `%tid.x` (PTX ISA 10)."""
+
+    name: str
+
+    @property
+    def shape(self) -> Shape:
+        return "sreg:" + self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """An integer literal of 64 bits; `unsigned` if it is of type .u64 (PTX ISA 4.5.1)."""
+
+    value: int
+    unsigned: bool = False
+
+    @property
+    def shape(self) -> Shape:
+        return "int"
+
+    def __str__(self) -> str:
+        return f"{self.value}U" if self.unsigned else str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    """A floating-point literal by its bits: `width` 32 is written 0f…, 64 is written 0d… (PTX ISA 4.5.2)."""
+
+    bits: int
+    width: int
+
+    @property
+    def shape(self) -> Shape:
+        return "f32lit" if self.width == 32 else "f64lit"
+
+    def __str__(self) -> str:
+        return f"0f{self.bits:08X}" if self.width == 32 else f"0d{self.bits:016X}"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """The name of a variable, parameter or function, with a byte offset. `space` is what it was declared as:
+    "global", "shared", "const", "local", "param", "func", "texref", "samplerref", "surfref", "proto", …"""
+
+    name: str
+    space: str
+    offset: int = 0
+
+    @property
+    def shape(self) -> Shape:
+        return "sym:" + self.space
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.offset:+d}" if self.offset else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A branch target, or a list of them (.branchtargets, .calltargets)."""
+
+    name: str
+
+    @property
+    def shape(self) -> Shape:
+        return "label"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """`_`: the value is dropped."""
+
+    @property
+    def shape(self) -> Shape:
+        return "_"
+
+    def __str__(self) -> str:
+        return "_"
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """`!p`, the complement of a predicate as a source."""
+
+    register: Register
+
+    @property
+    def shape(self) -> Shape:
+        return "!" + self.register.type
+
+    def __str__(self) -> str:
+        return "!" + self.register.name
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Part of a register in a video instruction: `%r1.b0`, `%r1.h1`; `part` has no dot."""
+
+    register: Register
+    part: str
+
+    @property
+    def shape(self) -> Shape:
+        return (".", self.part, self.register.type)
+
+    def __str__(self) -> str:
+        return f"{self.register.name}.{self.part}"
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A brace group `{a, b}`."""
+
+    elements: tuple[Operand, ...]
+
+    @property
+    def shape(self) -> Shape:
+        return ("{", *(element.shape for element in self.elements))
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(map(str, self.elements)) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`p|q`, two destinations of one instruction; either may be a sink."""
+
+    first: Operand
+    second: Operand
+
+    @property
+    def shape(self) -> Shape:
+        return ("|", self.first.shape, self.second.shape)
+
+    def __str__(self) -> str:
+        return f"{self.first}|{self.second}"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`[base+offset]`, or `[base, rest…]` for tensor maps and textures. `offset` counts bytes."""
+
+    base: Register | Symbol | Integer | Special
+    offset: int = 0
+    rest: tuple[Operand, ...] = ()
+
+    @property
+    def shape(self) -> Shape:
+        if not self.rest:
+            return ("[", self.base.shape)
+        return ("[", self.base.shape, *(part.shape for part in self.rest))
+
+    def __str__(self) -> str:
+        base = f"{self.base}{self.offset:+d}" if self.offset else str(self.base)
+        return f"[{', '.join([base, *map(str, self.rest)])}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """`(a, b)`: the returned or passed parameters of a call."""
+
+    elements: tuple[Operand, ...]
+
+    @property
+    def shape(self) -> Shape:
+        return ("(", *(element.shape for element in self.elements))
+
+    def __str__(self) -> str:
+        return "(" + ", ".join(map(str, self.elements)) + ")"
+
+
+Operand = Union[
+    Register, Special, Integer, Float, Symbol, Label, Sink, Negated, Selected, Vector, Pair, Address, Arguments
+]
