@@ -1,0 +1,61 @@
+"""Coordinate → register, lane, warp, address: axes, tile layouts, swizzles, and what follows from them.
+
+Nothing here knows PTX, tensors or traces; a builder lowers `plan()` itself.
+"""
+
+from ptxtile.layout.axis import (
+    AXES,
+    Axis,
+    Step,
+    TCol,
+    TLane,
+    bx,
+    by,
+    bz,
+    cbx,
+    cby,
+    cbz,
+    laneid,
+    m,
+    tid_in_wg,
+    tx,
+    warpid,
+    wgid,
+    wid_in_wg,
+)
+from ptxtile.layout.grouping import Term
+from ptxtile.layout.iters import Iter
+from ptxtile.layout.layout import Replica, TileLayout
+from ptxtile.layout.notation import R, S
+from ptxtile.layout.swizzle import ComposeLayout, Layout, Swizzle, as_layout
+
+__all__ = [
+    "AXES",
+    "Axis",
+    "ComposeLayout",
+    "Iter",
+    "Layout",
+    "R",
+    "Replica",
+    "S",
+    "Step",
+    "Swizzle",
+    "TCol",
+    "TLane",
+    "Term",
+    "TileLayout",
+    "as_layout",
+    "bx",
+    "by",
+    "bz",
+    "cbx",
+    "cby",
+    "cbz",
+    "laneid",
+    "m",
+    "tid_in_wg",
+    "tx",
+    "warpid",
+    "wgid",
+    "wid_in_wg",
+]
