@@ -42,7 +42,21 @@ from ptxtile.isa.form import Operand as Slot
 if TYPE_CHECKING:
     from ptxtile.builder.trace import Trace
 
-_IR = (Address, Arguments, Float, Integer, Label, Negated, Pair, Register, Selected, Sink, Special, Symbol, Vector)
+_IR = (
+    Address,
+    Arguments,
+    Float,
+    Integer,
+    Label,
+    Negated,
+    Pair,
+    Register,
+    Selected,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+)
 _PACKED_NAMES = ("x2", "x4", "x8", "x16", "x32")
 
 
@@ -95,7 +109,9 @@ def dtype_fits(slot: Slot, dtype: DType) -> bool:
     if is_packed(type_):
         return dtype.kind == "uint"
     if type_[1] in "us" and type_[2:].isdigit():
-        return dtype.kind in ("int", "uint") and (dtype.bits == type_bits(type_) or dtype.bits > type_bits(type_))
+        return dtype.kind in ("int", "uint") and (
+            dtype.bits == type_bits(type_) or dtype.bits > type_bits(type_)
+        )
     return dtype.ptx == type_ or (dtype.kind == "uint" and type_ not in (".f32", ".f64"))
 
 
@@ -125,7 +141,9 @@ def given(value: object) -> str:
         return str(value)
     if isinstance(value, (tuple, list)):
         return f"a tuple of {len(value)}"
-    return repr(value) if isinstance(value, (int, float, str)) or value is None else f"a {type(value).__name__}"
+    return (
+        repr(value) if isinstance(value, (int, float, str)) or value is None else f"a {type(value).__name__}"
+    )
 
 
 # --- one value ------------------------------------------------------------------------------------------------------
@@ -264,7 +282,9 @@ def emit(trace: Trace, form: Form, operands: tuple[object, ...], pred: object) -
         why = "with pred= the old value of the destination matters" if guarded else "both readings fit"
         raise OperandError(f"{form.spelling}: name the destination: {why}" + location.quote(location.here()))
     signature, converted, makes = readings[0]
-    result: object = operands[0] if operands and signature.operands and signature.operands[0].role != "in" else None
+    result: object = (
+        operands[0] if operands and signature.operands and signature.operands[0].role != "in" else None
+    )
     if makes:
         made = trace.value(destination_dtype(signature.operands[0]))
         result = made
@@ -337,8 +357,12 @@ def _no_fit(form: Form, operands: Sequence[object], reasons: Sequence[str]) -> s
         unique = list(dict.fromkeys(reasons))
         if len(unique) == 1:
             return f"{form.spelling}: {unique[0]}"
-        return f"{form.spelling}: the operands fit none of its signatures" + "".join(f"\n  {r}" for r in unique)
-    lists = dict.fromkeys(", ".join(slot.name for slot in s.operands) or "no operands" for s in form.signatures)
+        return f"{form.spelling}: the operands fit none of its signatures" + "".join(
+            f"\n  {r}" for r in unique
+        )
+    lists = dict.fromkeys(
+        ", ".join(slot.name for slot in s.operands) or "no operands" for s in form.signatures
+    )
     return f"{form.spelling} takes {' or '.join(lists)}; {len(operands)} operands were given"
 
 

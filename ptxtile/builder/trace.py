@@ -29,7 +29,16 @@ from ptxtile.isa import bind, find
 from ptxtile.isa.form import Form, Signature
 from ptxtile.location import Mark
 
-PREFIX = {"pred": "%p", "b16": "%rs", "b32": "%r", "b64": "%rd", "f32": "%f", "f64": "%fd", "b128": "%rq", "b8": "%rb"}
+PREFIX = {
+    "pred": "%p",
+    "b16": "%rs",
+    "b32": "%r",
+    "b64": "%rd",
+    "f32": "%f",
+    "f64": "%fd",
+    "b128": "%rq",
+    "b8": "%rb",
+}
 
 Record = tuple[Form, Signature, Sequence[Operand], Union[Guard, None], Mark]
 
@@ -43,6 +52,7 @@ class Block:
     mark: Mark | None = None
     open: bool = True
     facts: list[object] = field(default_factory=list)
+    computed: dict[object, Register] = field(default_factory=dict)
 
     def within(self, kind: str) -> Block | None:
         """This block or the nearest around it of that kind."""
@@ -175,6 +185,28 @@ class Trace:
             raise TraceError(f"a {block.kind} block was closed while another was open inside it")
         block.open = False
         self.block = block.parent
+
+    def computed(self, key: object) -> Register | None:
+        """A register that an open block already holds for `key`."""
+        block: Block | None = self.block
+        while block is not None:
+            if key in block.computed:
+                return block.computed[key]
+            block = block.parent
+        return None
+
+    def remember_value(self, key: object, register: Register) -> None:
+        """Let `computed` find `register` for `key` until the current block ends."""
+        self.block.computed[key] = register
+
+    def facts(self) -> list[object]:
+        """Every Comparison known here, the innermost block's first."""
+        found: list[object] = []
+        block: Block | None = self.block
+        while block is not None:
+            found.extend(block.facts)
+            block = block.parent
+        return found
 
     def live(self, value: Scalar, use: str) -> None:
         """TraceError if a run-time value is used after its block was closed."""

@@ -1,0 +1,177 @@
+"""From extents to instructions: index arithmetic, and addresses as one register plus a constant.
+
+Sequences, all exact: a sum of products is mul.lo, mad.lo and add in 32 bits where every partial value is proven to lie
+in [0, 2^31), else in 64; a quotient of a non-negative value by a power of two is shr, by another constant div; a
+remainder and or rem; a global address is one mad.wide.u32 (or mad.lo.s64) on the base. What was computed in an open
+block is not computed again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ptxtile.builder.ranges import Atom, Extent
+from ptxtile.builder.storage import Memory
+from ptxtile.errors import TraceError
+from ptxtile.ir.operand import Address, Integer, Register
+
+if TYPE_CHECKING:
+    from ptxtile.builder.trace import Trace
+
+_NARROW = 1 << 31
+
+
+def lower(trace: Trace, what: Extent, bits: int) -> Register | Integer:
+    """`what` as an integer of 32 or 64 bits: a register, or a literal if it is known."""
+    if what.known is not None:
+        return Integer(what.known)
+    found = trace.computed((what, bits))
+    if found is None:
+        if bits == 64 and _narrow(what):
+            found = trace.register("b64")
+            trace.instruction("cvt.u64.u32", found, lower(trace, what, 32))
+        else:
+            found = _sum(trace, what, bits)
+        trace.remember_value((what, bits), found)
+    return found
+
+
+def _narrow(what: Extent) -> bool:
+    """Whether every partial sum and product fits 31 bits without a sign."""
+    total = what.constant
+    if not 0 <= what.constant < _NARROW:
+        return False
+    for monomial, factor in what.terms.items():
+        high = factor
+        for atom in monomial:
+            if atom.low < 0:
+                return False
+            high *= atom.high
+        total += high
+        if factor < 0 or not 0 <= total < _NARROW:
+            return False
+    return True
+
+
+def _sum(trace: Trace, what: Extent, bits: int) -> Register:
+    total: Register | Integer | None = None
+    for monomial, factor in what.terms.items():
+        product = _atom(trace, monomial[0], bits)
+        for atom in monomial[1:]:
+            made = trace.register(f"b{bits}")
+            trace.instruction(f"mul.lo.s{bits}", made, product, _atom(trace, atom, bits))
+            product = made
+        total = _accumulate(trace, total, product, factor, bits)
+    assert isinstance(total, Register)
+    if what.constant:
+        made = trace.register(f"b{bits}")
+        trace.instruction(f"add.s{bits}", made, total, Integer(what.constant))
+        return made
+    return total
+
+
+def _accumulate(
+    trace: Trace, total: Register | Integer | None, product: Register, factor: int, bits: int
+) -> Register:
+    if total is None and factor == 1:
+        return product
+    made = trace.register(f"b{bits}")
+    if total is None:
+        if factor > 0 and factor & (factor - 1) == 0:
+            trace.instruction(f"shl.b{bits}", made, product, Integer(factor.bit_length() - 1))
+        else:
+            trace.instruction(f"mul.lo.s{bits}", made, product, Integer(factor))
+    elif factor == 1:
+        trace.instruction(f"add.s{bits}", made, total, product)
+    else:
+        trace.instruction(f"mad.lo.s{bits}", made, product, Integer(factor), total)
+    return made
+
+
+def _atom(trace: Trace, atom: Atom, bits: int) -> Register:
+    if atom.of is None:
+        return _scalar(trace, atom, bits)
+    operation, inner, divisor = atom.of
+    key = (Extent({(atom,): 1}, 0), bits)
+    found = trace.computed(key)
+    if found is not None:
+        return found
+    source = lower(trace, inner, bits)
+    made = trace.register(f"b{bits}")
+    if inner.bounds()[0] < 0:
+        raise TraceError(
+            f"the index {inner} may be negative, and its {'quotient' if operation == 'div' else 'remainder'} by {divisor} "
+            "is needed for an address; state that it is not with pt.assume(index >= 0)"
+        )
+    if divisor & (divisor - 1) == 0:
+        by = Integer(divisor.bit_length() - 1) if operation == "div" else Integer(divisor - 1)
+        trace.instruction(f"shr.u{bits}" if operation == "div" else f"and.b{bits}", made, source, by)
+    else:
+        trace.instruction(f"{'div' if operation == 'div' else 'rem'}.u{bits}", made, source, Integer(divisor))
+    trace.remember_value(key, made)
+    return made
+
+
+def _scalar(trace: Trace, atom: Atom, bits: int) -> Register:
+    scalar = atom.scalar
+    if scalar is None or not isinstance(scalar.operand, Register):
+        raise TraceError(f"the index {atom.name} has no run-time value to compute an address with")
+    trace.live(scalar, "an address")
+    dtype = type(scalar)
+    if dtype.bits == bits:
+        return scalar.operand
+    key = (Extent({(atom,): 1}, 0), bits)
+    found = trace.computed(key)
+    if found is None:
+        found = trace.register(f"b{bits}")
+        sign = "s" if dtype.kind == "int" else "u"
+        trace.instruction(f"cvt.{sign}{bits}.{sign}{dtype.bits}", found, scalar.operand)
+        trace.remember_value(key, found)
+    return found
+
+
+def address(trace: Trace, memory: Memory, place: Extent, unit: int) -> Address:
+    """The address of element `place` of `unit` bytes each: base register plus a constant number of bytes."""
+    moving = Extent(place.terms, 0)
+    constant = place.constant * unit
+    if not moving.terms:
+        base = memory.base
+        return Address(base, constant)
+    return Address(_base(trace, memory, moving, unit), constant)
+
+
+def _base(trace: Trace, memory: Memory, moving: Extent, unit: int) -> Register:
+    bits = memory.address_bits
+    key = (memory, moving, unit)
+    found = trace.computed(key)
+    if found is not None:
+        return found
+    base = memory.base
+    if not isinstance(base, Register):
+        base = symbol_address(trace, memory)
+    common = math.gcd(*(abs(factor) for factor in moving.terms.values()))
+    index = Extent({m: f // common for m, f in moving.terms.items()}, 0)
+    made = trace.register(f"b{bits}")
+    scale = Integer(common * unit)
+    if bits == 32:
+        trace.instruction("mad.lo.s32", made, lower(trace, index, 32), scale, base)
+    elif _narrow(index) and scale.value < _NARROW:
+        trace.instruction("mad.wide.u32", made, lower(trace, index, 32), scale, base)
+    else:
+        trace.instruction("mad.lo.s64", made, lower(trace, index, 64), scale, base)
+    trace.remember_value(key, made)
+    return made
+
+
+def symbol_address(trace: Trace, memory: Memory) -> Register:
+    """The address of a variable in a register, within its own state space."""
+    base = memory.base
+    if isinstance(base, Register):
+        return base
+    found = trace.computed((base,))
+    if found is None:
+        found = trace.register(f"b{memory.address_bits}")
+        trace.instruction(f"mov.u{memory.address_bits}", found, base)
+        trace.remember_value((base,), found)
+    return found

@@ -1,0 +1,353 @@
+"""Views of tensors: other shapes, dtypes, orders and regions over the same storage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Union
+
+from ptxtile import location
+from ptxtile.builder import ranges
+from ptxtile.builder.ranges import Extent
+from ptxtile.builder.storage import Layout, Memory, Registers
+from ptxtile.dtypes import DType, Scalar, dtype_of
+from ptxtile.errors import LayoutError
+from ptxtile.layout import ComposeLayout, TileLayout, as_layout
+
+if TYPE_CHECKING:
+    from ptxtile.builder.tensors import Tensor
+
+Part = Union[int, Scalar, slice]
+
+
+def _like_tile(layout: Layout, tile: TileLayout) -> Layout:
+    """`tile` under the swizzle that `layout` has, if any."""
+    if isinstance(layout, ComposeLayout):
+        s = layout.swizzle
+        return ComposeLayout(s.per_element, s.swizzle_len, s.atom_len, tile, s.inner)
+    return tile
+
+
+def _tile(layout: Layout) -> TileLayout:
+    return layout.base if isinstance(layout, ComposeLayout) else layout
+
+
+# --- shape, layout, dtype -------------------------------------------------------------------------------------------
+def view(tensor: Tensor, shape: Sequence[object], layout: object) -> Tensor:
+    """See Tensor.view."""
+    if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)):
+        if layout is not None:
+            raise LayoutError("view(dtype) keeps the layout: change one thing at a time")
+        return _view_dtype(tensor, dtype_of(shape[0]))
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+    old = tensor.static_shape
+    extents = _extents(shape, math.prod(old), free=layout is not None)
+    if layout is None:
+        if tensor.layout is None:
+            tensor = tensor._like(old, layout=_dense(tensor, old))
+        return tensor._like(extents, layout=tensor.layout)
+    placed = as_layout(layout)
+    if placed.size() != math.prod(extents):
+        raise LayoutError(
+            f"the layout has {placed.size()} elements and the shape {extents} has {math.prod(extents)}"
+        )
+    _check_room(tensor, placed)
+    return tensor._like(extents, layout=placed)
+
+
+def _dense(tensor: Tensor, shape: Sequence[int]) -> TileLayout:
+    from ptxtile.builder.tensors import default_layout, row_major
+
+    if tensor.strides != row_major([ranges.constant(part) for part in shape]):
+        raise LayoutError(
+            f"{tensor!r} is a region of a tensor with run-time sizes: its rows do not follow each other"
+        )
+    return default_layout(shape)
+
+
+def _extents(shape: Sequence[object], size: int, free: bool) -> tuple[int, ...]:
+    for part in shape:
+        if isinstance(part, bool) or not isinstance(part, int) or (part < 1 and part != -1):
+            raise LayoutError(f"a view's shape holds positive integers and at most one -1, not {part!r}")
+    extents = [part for part in shape if isinstance(part, int)]
+    rest = math.prod(part for part in extents if part != -1)
+    if extents.count(-1) > 1 or (-1 in extents and (size % rest or free)):
+        raise LayoutError(f"the -1 in view{tuple(extents)} cannot be filled: {size} elements over {rest}")
+    made = tuple(size // rest if part == -1 else part for part in extents)
+    if not free and math.prod(made) != size:
+        raise LayoutError(f"view{made} has {math.prod(made)} elements and the tensor has {size}")
+    return made
+
+
+def _check_room(tensor: Tensor, placed: Layout) -> None:
+    storage = tensor.bound
+    room = len(storage.registers) if isinstance(storage, Registers) else None
+    if isinstance(storage, Memory) and storage.size is not None:
+        room = storage.size // tensor.dtype.itemsize
+    start = tensor.origin.known or 0
+    if room is not None and start + placed.span("m") > room:
+        raise LayoutError(
+            f"the layout reaches element {start + placed.span('m') - 1} of a storage that holds {room} of {tensor.dtype.name}"
+        )
+
+
+def _view_dtype(tensor: Tensor, dtype: DType) -> Tensor:
+    old, new = tensor.dtype.itemsize, dtype.itemsize
+    if old == new and (dtype.bits == tensor.dtype.bits):
+        return tensor._like(
+            tensor.shape,
+            dtype=dtype,
+            layout=tensor.layout,
+            sizes=tensor.sizes,
+            strides=() if tensor.layout else tensor.strides,
+        )
+    if isinstance(tensor.bound, Registers):
+        raise LayoutError(
+            f"registers of {tensor.dtype.name} cannot be read as {dtype.name}: each holds {tensor.dtype.bits} bits; "
+            "nothing is repacked silently (mov.b32 and its kin pack and unpack)"
+        )
+    count = max(old, new) // min(old, new)
+    last = tensor.shape[-1] if tensor.shape else 1
+    if new > old and (
+        not isinstance(last, int) or last % count or not ranges.divisible(tensor.origin, count)
+    ):
+        raise LayoutError(
+            f"{tensor!r} read as {dtype.name} needs a last extent and a start that {count} divides"
+        )
+    if not isinstance(last, int):
+        raise LayoutError("view(dtype) needs a last extent known while tracing")
+    shape = (*tensor.shape[:-1], last // count if new > old else last * count)
+    origin = _scaled(tensor.origin, count, new > old)
+    if tensor.layout is not None:
+        layout = tensor.layout.pack(count) if new > old else tensor.layout.unpack(count)
+        return tensor._like(shape, dtype=dtype, layout=layout, origin=origin)
+    if tensor.strides[-1].known != 1:
+        raise LayoutError("view(dtype) needs elements that lie side by side along the last dimension")
+    strides = [*(_scaled(stride, count, new > old) for stride in tensor.strides[:-1]), ranges.constant(1)]
+    return tensor._like(shape, dtype=dtype, origin=origin, strides=strides)
+
+
+def _scaled(what: Extent, count: int, down: bool) -> Extent:
+    if not down:
+        return what.times(count)
+    if not ranges.divisible(what, count):
+        raise LayoutError(f"a stride or start ({what} elements) is not known to be a multiple of {count}")
+    return ranges.quotient(what, count)
+
+
+def permute(tensor: Tensor, order: Sequence[int]) -> Tensor:
+    """See Tensor.permute."""
+    if len(order) == 1 and isinstance(order[0], (tuple, list)):
+        order = tuple(order[0])
+    if sorted(order) != list(range(tensor.ndim)):
+        raise LayoutError(
+            f"permute needs each of the dimensions 0 to {tensor.ndim - 1} once, not {tuple(order)}"
+        )
+    shape = [tensor.shape[i] for i in order]
+    if tensor.layout is None:
+        return tensor._like(
+            shape, sizes=[tensor.sizes[i] for i in order], strides=[tensor.strides[i] for i in order]
+        )
+    grouped, separators = _tile(tensor.layout).group(tensor.static_shape)
+    return tensor._like(
+        shape, layout=_like_tile(tensor.layout, grouped.permute_by_groups(separators, tuple(order)))
+    )
+
+
+def rearrange(tensor: Tensor, pattern: str, sizes: Mapping[str, int]) -> Tensor:
+    """See Tensor.rearrange."""
+    left, arrow, right = pattern.partition("->")
+    if not arrow:
+        raise LayoutError(f"a pattern is 'a (b c) -> b a c'; {pattern!r} has no ->")
+    before, after = _groups(left, pattern), _groups(right, pattern)
+    names = [name for group in before for name in group]
+    wanted = [name for group in after for name in group]
+    if sorted(names) != sorted(wanted) or len(set(names)) != len(names):
+        raise LayoutError(f"both sides of {pattern!r} must name the same dimensions, each once")
+    if len(before) != tensor.ndim:
+        raise LayoutError(f"{pattern!r} describes {len(before)} dimensions and the tensor has {tensor.ndim}")
+    if set(sizes) - set(names):
+        raise LayoutError(f"{pattern!r} has no dimension {sorted(set(sizes) - set(names))[0]!r}")
+    extents: dict[str, int] = {}
+    for group, extent in zip(before, tensor.static_shape):
+        _split(group, extent, sizes, extents, pattern)
+    split = view(tensor, [extents[name] for name in names] or [1], None)
+    moved = permute(split, [names.index(name) for name in wanted]) if names else split
+    return view(moved, [math.prod(extents[name] for name in group) for group in after] or [1], None)
+
+
+def _groups(text: str, pattern: str) -> list[list[str]]:
+    groups: list[list[str]] = []
+    inside = False
+    for word in text.replace("(", " ( ").replace(")", " ) ").split():
+        if word == "(" and not inside:
+            groups.append([])
+            inside = True
+        elif word == ")" and inside:
+            inside = False
+        elif word.isidentifier():
+            groups[-1].append(word) if inside else groups.append([word])
+        elif word != "1" or inside:
+            raise LayoutError(f"{pattern!r}: {word!r} is no name of a dimension")
+        else:
+            groups.append([])
+    if inside:
+        raise LayoutError(f"{pattern!r}: a parenthesis is not closed")
+    return groups
+
+
+def _split(
+    group: list[str], extent: int, sizes: Mapping[str, int], extents: dict[str, int], pattern: str
+) -> None:
+    open_names = [name for name in group if name not in sizes]
+    known = math.prod(sizes[name] for name in group if name in sizes)
+    if len(open_names) > 1 or extent % known or (not open_names and known != extent):
+        raise LayoutError(
+            f"{pattern!r}: {extent} elements do not split into ({' '.join(group)}) with {dict(sizes)}"
+        )
+    for name in group:
+        extents[name] = sizes[name] if name in sizes else extent // known
+
+
+# --- indices and regions --------------------------------------------------------------------------------------------
+def _parts(tensor: Tensor, index: object) -> list[Part]:
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if len(parts) > tensor.ndim:
+        raise LayoutError(
+            f"{len(parts)} indices for {tensor!r}, which has {tensor.ndim} dimensions" + _here()
+        )
+    made: list[Part] = []
+    for part in parts:
+        item = part
+        if not isinstance(item, (int, slice, Scalar)) and hasattr(item, "__index__"):
+            item = item.__index__()
+        if isinstance(item, Scalar) and item.value is not None:
+            item = item.__index__()
+        if isinstance(item, bool) or not isinstance(item, (int, slice, Scalar)):
+            raise LayoutError(
+                f"an index is an integer, a run-time integer or a slice, not {part!r}" + _here()
+            )
+        made.append(item)
+    return made
+
+
+def _here() -> str:
+    return location.quote(location.here(2))
+
+
+def is_element(tensor: Tensor, index: object) -> bool:
+    """Whether an index names one element: a number for every dimension."""
+    parts = _parts(tensor, index)
+    return len(parts) == tensor.ndim and not any(isinstance(part, slice) for part in parts)
+
+
+def _extent(value: int | Scalar) -> Extent:
+    found = ranges.of_value(value)
+    if found is None:
+        if not isinstance(value, Scalar) or type(value).kind not in ("int", "uint"):
+            raise LayoutError(f"an index is an integer, not {value!r}" + _here())
+        found = ranges.unknown(value)
+    return found
+
+
+def coordinate(tensor: Tensor, index: object) -> list[Extent]:
+    """The coordinate that an index names. LayoutError if it is surely out of range."""
+    return [
+        _checked(tensor, d, part)
+        for d, part in enumerate(_parts(tensor, index))
+        if not isinstance(part, slice)
+    ]
+
+
+def _checked(tensor: Tensor, dimension: int, part: int | Scalar) -> Extent:
+    at = _extent(part)
+    low, high = at.bounds()
+    size = tensor.sizes[dimension].known
+    if high < 0 or (size is not None and low >= size):
+        raise LayoutError(f"index {part!r} is out of range for dimension {dimension} of {tensor!r}" + _here())
+    return at
+
+
+def region(tensor: Tensor, index: object) -> Tensor:
+    """The tensor that slices and indices select: an index drops its dimension, a slice narrows it."""
+    parts = _parts(tensor, index)
+    parts += [slice(None)] * (tensor.ndim - len(parts))
+    starts: list[Extent] = []
+    counts: list[Extent] = []
+    kept: list[int] = []
+    for d, part in enumerate(parts):
+        if isinstance(part, slice):
+            start, count = _span(tensor, d, part)
+            kept.append(d)
+        else:
+            start, count = _checked(tensor, d, part), ranges.constant(1)
+        starts.append(start)
+        counts.append(count)
+    shape = [tensor.shape[d] if counts[d] == tensor.sizes[d] else counts[d].known for d in kept]
+    if tensor.layout is None:
+        origin = tensor.origin
+        for start, stride in zip(starts, tensor.strides):
+            origin = origin.plus(start.times(stride))
+        strides = [tensor.strides[d] for d in kept] or [ranges.constant(1)]
+        return tensor._like(
+            shape or [1],
+            origin=origin,
+            sizes=[counts[d] for d in kept] or [ranges.constant(1)],
+            strides=strides,
+        )
+    return _region_of_layout(tensor, shape or [1], starts, [count.known or 1 for count in counts])
+
+
+def _region_of_layout(
+    tensor: Tensor, shape: Sequence[int], starts: Sequence[Extent], counts: Sequence[int]
+) -> Tensor:
+    assert tensor.layout is not None
+    tile, full = _tile(tensor.layout), tensor.static_shape
+    known = [start.known for start in starts]
+    if isinstance(tensor.bound, Registers) or tile.owner_axes:
+        if any(start is None for start in known):
+            raise LayoutError(
+                f"{tensor!r} is divided among threads or registers: its regions start where tracing knows"
+                + _here()
+            )
+        cut = tile.slice(full, [start or 0 for start in known], counts)
+        return tensor._like(shape, layout=_like_tile(tensor.layout, cut))
+    moved = tensor._like(full, layout=tile).place(starts).plus(-_still(tile))
+    window = tile.window(
+        full,
+        counts,
+        [max(start.divisor(), 1) if start.terms or start.constant else 1 << 30 for start in starts],
+    )
+    return tensor._like(shape, layout=_like_tile(tensor.layout, window), origin=moved)
+
+
+def _still(tile: TileLayout) -> int:
+    return sum(step.amount for step in tile.offset if step.axis.name == "m")
+
+
+def _span(tensor: Tensor, dimension: int, part: slice) -> tuple[Extent, Extent]:
+    if part.step is not None:
+        raise LayoutError(
+            f"a region has no step: {part.step!r} was given; use rearrange or a layout" + _here()
+        )
+    size = tensor.sizes[dimension]
+    start = ranges.constant(0) if part.start is None else _extent(part.start)
+    stop = size if part.stop is None else _extent(part.stop)
+    count = stop.plus(start, -1)
+    whole = part.start in (None, 0) and count == size
+    if count.known is None and not whole:
+        raise LayoutError(
+            f"the region {part.start!r}:{part.stop!r} has no length known while tracing: write start:start + length"
+            + _here()
+        )
+    if count.known is not None and (count.known < 1 or (size.known is not None and count.known > size.known)):
+        raise LayoutError(f"a region of {count.known} elements of a dimension of {size.known}" + _here())
+    if start.bounds()[1] < 0 or (
+        start.known is not None and size.known is not None and start.known + (count.known or 0) > size.known
+    ):
+        raise LayoutError(
+            f"the region {start.known}:{stop.known} is out of range for dimension {dimension} of {tensor!r}"
+            + _here()
+        )
+    return start, count
