@@ -63,7 +63,9 @@ def value(*opcodes: str) -> Callable[[Value], Value]:
     def register(function: Value) -> Value:
         for opcode in opcodes:
             if opcode in _values:
-                raise RuntimeError(f"two semantics for {opcode}: {_values[opcode].__name__}, {function.__name__}")
+                raise RuntimeError(
+                    f"two semantics for {opcode}: {_values[opcode].__name__}, {function.__name__}"
+                )
             _values[opcode] = function
         return function
 
