@@ -23,6 +23,7 @@ from ptxtile.layout.axis import (
     wgid,
     wid_in_wg,
 )
+from ptxtile.layout.banks import BankReport, Conflict, bank_conflicts
 from ptxtile.layout.grouping import Term
 from ptxtile.layout.iters import Iter
 from ptxtile.layout.layout import Replica, TileLayout
@@ -32,7 +33,9 @@ from ptxtile.layout.swizzle import ComposeLayout, Layout, Swizzle, as_layout
 __all__ = [
     "AXES",
     "Axis",
+    "BankReport",
     "ComposeLayout",
+    "Conflict",
     "Iter",
     "Layout",
     "R",
@@ -45,6 +48,7 @@ __all__ = [
     "Term",
     "TileLayout",
     "as_layout",
+    "bank_conflicts",
     "bx",
     "by",
     "bz",

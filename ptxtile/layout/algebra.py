@@ -29,8 +29,10 @@ __all__ = [
 
 def permutation(perm: object, count: int) -> tuple[int, ...]:
     """`perm` as a tuple that holds each of 0 … count - 1 once, or a LayoutError."""
-    if isinstance(perm, Sequence) and sorted(perm) == list(range(count)):
-        return tuple(perm)
+    if isinstance(perm, Sequence):
+        order = tuple(whole(i, "an entry of a permutation") for i in perm)
+        if sorted(order) == list(range(count)):
+            return order
     raise LayoutError(f"{perm!r} is no permutation of 0 to {count - 1}")
 
 
@@ -43,7 +45,7 @@ def factor(count: object) -> int:
 
 
 def tile_counts(to_shape: object, cur_shape: object) -> tuple[int, ...]:
-    """How often `cur_shape` goes into `to_shape`, dimension by dimension; LayoutError unless it goes exactly."""
+    """How often `cur_shape` goes into `to_shape`, by dimension; LayoutError unless it goes exactly."""
     to, cur = checked_shape(to_shape, what="to_shape"), checked_shape(cur_shape, what="cur_shape")
     if len(to) != len(cur):
         raise LayoutError(f"to_shape {to} and cur_shape {cur} have {len(to)} and {len(cur)} dimensions")
@@ -71,8 +73,8 @@ def keep_axes(parts: Parts, axes: Sequence[Axis]) -> Parts:
 def canonicalize(parts: Parts) -> Parts:
     """The same map from linear index to values, in the fewest iters.
 
-    Unit iters and zero offsets go, zero strides stand on m, neighbours fuse, replicas are sorted and fused. An
-    axis that loses its last mention keeps one unit iter in front, so that `apply` still has it.
+    Unit iters and zero offsets go, zero strides stand on m, neighbours fuse, replicas are sorted and fused.
+    An axis that loses its last mention keeps one unit iter in front, so that `apply` still has it.
     """
     shard = fuse([it if it.stride else Iter(it.extent, 0, m) for it in parts.shard])
     ordered = sorted((it for it in parts.replica if it.stride), key=lambda it: (it.axis.order, -it.stride))
@@ -89,7 +91,7 @@ def _scaled(iters: Sequence[Iter], by: dict[Axis, int]) -> tuple[Iter, ...]:
 
 
 def tile(inner: Parts, outer: Parts, outer_shape: object, inner_shape: object) -> Parts:
-    """result(o * inner_shape + i) == outer(o) * width(inner) + inner(i), axis by axis and dimension by dimension.
+    """result(o * inner_shape + i) == outer(o) * width(inner) + inner(i), by axis and by dimension.
 
     The width of an axis counts the places that `inner` stretches over, not its offset.
     """
@@ -110,7 +112,7 @@ def tile(inner: Parts, outer: Parts, outer_shape: object, inner_shape: object) -
 
 
 def inverse(parts: Parts, axes: Sequence[Axis]) -> Parts:
-    """inverse(values on `axes`) == linear index, for every owner; the shard counts the axes in that order.
+    """inverse(values on `axes`) == linear index, for every owner; each axis has its own iters, in that order.
 
     Needs values 0 … width - 1 on each axis, each reached once (replicas lead back to the same index).
     """
@@ -128,6 +130,7 @@ def inverse(parts: Parts, axes: Sequence[Axis]) -> Parts:
         mine = [(it, back) for it, back in sources if it.axis == axis and it.extent > 1]
         mine.sort(key=lambda pair: -pair[0].stride)
         due = math.prod(it.extent for it, _ in mine)
+        digits: list[Iter] = []
         for it, back in mine:
             due //= it.extent
             if it.stride != due:
@@ -135,12 +138,13 @@ def inverse(parts: Parts, axes: Sequence[Axis]) -> Parts:
                 raise LayoutError(
                     f"{fail}: on {axis.name} a stride of {it.stride} stands where {due} is due ({what})"
                 )
-            shard.append(Iter(it.extent, back, m))
+            digits.append(Iter(it.extent, back, m))
+        shard += fuse(digits) or (Iter(1, 1, m),)
     return Parts(tuple(shard) or (Iter(1, 1, m),))
 
 
 def _through(it: Iter, outer: Sequence[Iter], low: list[int], high: list[int]) -> list[Iter] | None:
-    """One iter of indices, sent through the digits of `outer`; adds what it can reach of each digit to the bounds."""
+    """One iter of indices, sent through the digits of `outer`; what it reaches of each widens its bounds."""
     pieces: list[Iter] = []
     extent, stride, sign = it.extent, abs(it.stride), -1 if it.stride < 0 else 1
     if stride == 0:

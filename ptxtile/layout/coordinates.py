@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ptxtile.errors import LayoutError
 from ptxtile.layout.axis import whole
@@ -37,7 +37,7 @@ def _array(coordinate: object) -> Values | None:
     """The coordinate as an int64 array, where it is a NumPy array of one or more dimensions."""
     if not getattr(coordinate, "ndim", 0) or not hasattr(coordinate, "astype"):
         return None
-    array: Values = coordinate  # type: ignore[assignment]
+    array = cast("Values", coordinate)
     if array.dtype.kind not in "iu":
         raise LayoutError(f"a coordinate array must hold integers, not {array.dtype}")
     return array

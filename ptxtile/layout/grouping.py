@@ -87,7 +87,7 @@ def group_iters(shard: Sequence[Iter], shape: object) -> Groups:
 
 
 def terms(shard: Sequence[Iter], shape: object) -> tuple[Term, ...]:
-    """The map as terms over the coordinates of `shape`, with no division that a whole dimension does not need."""
+    """The map as terms over the coordinates of `shape`; whole dimensions cost no division."""
     result: list[Term] = []
     for dim, group in enumerate(group_iters(shard, shape)):
         fused = fuse(group)
@@ -155,14 +155,14 @@ def window_iters(
         multiple = 1 if multiples is None else multiples[dim]
         if (start or 0) < 0 or (start or 0) + size > dims[dim]:
             raise LayoutError(
-                f"dimension {dim}: {size} coordinates from {start or 0} do not lie in an extent of {dims[dim]}"
+                f"dimension {dim}: {size} coordinates from {start or 0} do not lie in its {dims[dim]}"
             )
         if multiple < 1:
             raise LayoutError(f"dimension {dim}: a multiple must be at least 1, not {multiple}")
         fail = f"dimension {dim} of shape {dims} on {extents_text('S', shard)}"
         taken = _window(group, size, start, multiple, fail)
         result += taken or [Iter(1, 1, (group or shard)[-1].axis)]
-    return tuple(result)
+    return tuple(result) or (Iter(1, 1, shard[-1].axis),)
 
 
 def _last(groups: Groups, count: int) -> tuple[tuple[Iter, ...], tuple[Iter, ...]]:
@@ -181,6 +181,6 @@ def is_run(shard: Sequence[Iter], shape: object, count: int) -> bool:
 
 
 def run_alignment(shard: Sequence[Iter], shape: object, count: int) -> int:
-    """The greatest number that divides `m` wherever the last `count` coordinates are 0; 0 if m is always 0 there."""
+    """What divides `m` wherever the last `count` coordinates are 0, at most; 0 if `m` is always 0 there."""
     outer, _ = _last(group_iters(shard, shape), count)
     return math.gcd(*(it.stride for it in outer if it.axis == m and it.extent > 1))

@@ -14,7 +14,7 @@ _MASK_BITS = 1 << 24
 
 
 def _peeled(digits: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The (extent, stride) pairs, ascending by stride, without those that cannot collide whatever the rest does.
+    """The (extent, stride) pairs, ascending by stride, without those that cannot collide.
 
     The widest goes while it steps over all the others together; the narrowest while the steps of all the
     others are multiples of something that it never reaches.
@@ -57,8 +57,8 @@ def _distinct_sets(digits: Sequence[tuple[int, int]]) -> bool:
 def is_injective(iters: Sequence[Iter]) -> bool:
     """Whether no two coordinates of `iters` (all on one axis) have the same value.
 
-    The sign of a stride makes no difference: it only mirrors its digit. (3, 2) : (2, 3) is injective, a stride
-    of 0 is not.
+    The sign of a stride makes no difference: it only mirrors its digit. (3, 2) : (2, 3) is injective, a
+    stride of 0 is not.
     """
     digits = sorted(((it.extent, abs(it.stride)) for it in iters if it.extent > 1), key=lambda pair: pair[1])
     if any(stride == 0 for _, stride in digits):

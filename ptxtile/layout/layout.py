@@ -112,12 +112,18 @@ class TileLayout:
     # -- the map --------------------------------------------------------------------------------------------
 
     @overload
-    def apply(  # type: ignore[overload-overlap]  # a call with ints alone takes this one
-        self, *coord: int, shape: Sequence[int] | None = None
-    ) -> dict[str, int]: ...
+    def apply(self, *coord: int, shape: Sequence[int] | None = None) -> dict[str, int]: ...
     @overload
-    def apply(self, *coord: int | IntArray, shape: Sequence[int] | None = None) -> dict[str, Values]: ...
-    def apply(self, *coord: object, shape: object = None) -> dict[str, int] | dict[str, Values]:
+    def apply(
+        self, first: IntArray, /, *coord: int | IntArray, shape: Sequence[int] | None = None
+    ) -> dict[str, Values]: ...
+    @overload
+    def apply(
+        self, *coord: int | IntArray, shape: Sequence[int] | None = None
+    ) -> dict[str, int] | dict[str, Values]: ...
+    def apply(
+        self, *coord: int | IntArray, shape: Sequence[int] | None = None
+    ) -> dict[str, int] | dict[str, Values]:
         """The base owner and the place of an element: a value for every axis named, and for `m`.
 
         One coordinate is a linear index at any rank; several match the extents, or `shape` (any shape with as
@@ -146,15 +152,17 @@ class TileLayout:
         return {axis.name: value for axis, value in values.items()}
 
     @overload
-    def owners(  # type: ignore[overload-overlap]  # a call with ints alone takes this one
-        self, *coord: int, shape: Sequence[int] | None = None
-    ) -> tuple[dict[str, int], ...]: ...
+    def owners(self, *coord: int, shape: Sequence[int] | None = None) -> tuple[dict[str, int], ...]: ...
+    @overload
+    def owners(
+        self, first: IntArray, /, *coord: int | IntArray, shape: Sequence[int] | None = None
+    ) -> tuple[dict[str, Values], ...]: ...
     @overload
     def owners(
         self, *coord: int | IntArray, shape: Sequence[int] | None = None
-    ) -> tuple[dict[str, Values], ...]: ...
+    ) -> tuple[dict[str, int], ...] | tuple[dict[str, Values], ...]: ...
     def owners(
-        self, *coord: object, shape: object = None
+        self, *coord: int | IntArray, shape: Sequence[int] | None = None
     ) -> tuple[dict[str, int], ...] | tuple[dict[str, Values], ...]:
         """Every place where the element lives: `apply`'s answer first, then the replicas, each once."""
         base = self._values(coord, shape)
@@ -186,7 +194,7 @@ class TileLayout:
         return axes
 
     def plan(self, shape: Sequence[int] | None = None) -> tuple[Term, ...]:
-        """The map as terms over the coordinates of `shape` (the extents, if not given), `offset` not included.
+        """The map as terms over the coordinates of `shape` (by default the extents), `offset` apart.
 
         For code that computes addresses at run time: value[axis] = offset[axis] + sum of its terms. A
         dimension that covers whole iters costs no division.
@@ -215,7 +223,7 @@ class TileLayout:
         return self.parts.bounds(wanted)[1] + 1
 
     def is_trivial(self) -> bool:
-        """Whether the linear index is the place on `m`, and nothing else is said: no owner, replica or offset."""
+        """Whether the linear index is the place on `m`, with no owner, replica or offset."""
         plain = self.canonicalize()
         return self.is_contiguous() and not (plain.owner_axes or plain.replica or plain.offset)
 
@@ -225,7 +233,7 @@ class TileLayout:
         return not fused or (len(fused) == 1 and fused[0].step == Step(1, m))
 
     def is_injective(self, axis: AxisLike | None = None) -> bool:
-        """Whether no two coordinates that differ along `axis` share a value there; exact. Replicas do not count.
+        """Whether no two coordinates that differ along `axis` share a value there; replicas apart.
 
         Without `axis`: whether no two elements have both the same owner and the same place.
         """
@@ -255,6 +263,8 @@ class TileLayout:
         Dimension d has the iters separators[d] to separators[d + 1]; one of extent 1 may have none.
         """
         groups = group_iters(self.shard, shape)
+        if not groups:
+            raise LayoutError("a layout cannot be grouped by the empty shape ()")
         separators = itertools.accumulate((len(group) for group in groups), initial=0)
         return self._with(itertools.chain(*groups)), tuple(separators)
 
@@ -264,7 +274,7 @@ class TileLayout:
         return self._with(self.shard[i] for i in order)
 
     def permute_by_groups(self, separators: Sequence[int], perm: Sequence[int]) -> TileLayout:
-        """The layout whose dimension i is this one's dimension perm[i], dimensions as `group` separates them."""
+        """The layout whose dimension i is this one's dimension perm[i], as `group` separates them."""
         marks = tuple(whole(mark, "a separator") for mark in separators)
         if len(marks) < 2 or marks[0] != 0 or marks[-1] != len(self.shard) or list(marks) != sorted(marks):
             raise LayoutError(
@@ -292,8 +302,8 @@ class TileLayout:
     def inverse(self, axes: Sequence[AxisLike] | None = None) -> TileLayout:
         """The layout from values on `axes` back to the linear index (on its `m`).
 
-        `axes` are the outer to the inner dimensions of the result, by default in order of first mention. Raises
-        LayoutError unless the values fill 0 … width - 1 on each axis, each once (replicas apart).
+        `axes` are the outer to the inner dimensions of the result, by default in order of first mention.
+        Raises LayoutError unless the values fill 0 … width - 1 on each axis, each once (replicas apart).
         """
         self._checked_axes()
         named = self.axes if axes is None else tuple(as_axis(axis) for axis in axes)
@@ -317,11 +327,10 @@ class TileLayout:
         result(c) == self(starts + c). Raises LayoutError where the window is cut so that no layout says it.
         """
         at = tuple(whole(start, "a start") for start in starts)
-        moved = self._of(algebra.window(self.parts, shape, sizes, at, None))
-        first = self._values(at if len(at) > 1 else (at or (0,)), shape if len(at) > 1 else None)
-        offset = sum_offsets(Step(cast("int", value), as_axis(name)) for name, value in first.items())
-        kept = tuple(step for step in offset if step.amount or step.axis not in moved.axes and step.axis != m)
-        return self._of(algebra.keep_axes(Parts(moved.shard, self.replica, kept), self.axes))
+        moved = algebra.window(self.parts, shape, sizes, at, None)
+        first = cast("dict[str, int]", self._values(at, shape))
+        offset = sum_offsets(Step(value, as_axis(name)) for name, value in first.items() if value)
+        return self._of(algebra.keep_axes(Parts(moved.shard, self.replica, offset), self.axes))
 
     def window(
         self, shape: Sequence[int], sizes: Sequence[int], multiples: Sequence[int] | None = None
@@ -337,7 +346,7 @@ class TileLayout:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Replica:
-    """`R[extents : strides]`: the copies of each element, with offsets if any were added. Add it to a layout."""
+    """`R[extents : strides]`: the copies of each element, with offsets added to it. Add it to a layout."""
 
     iters: tuple[Iter, ...]
     offset: tuple[Step, ...] = ()

@@ -27,7 +27,8 @@ def _strides(value: object, extents: tuple[int, ...], alone: bool) -> tuple[Step
         values = value
     if len(values) != len(extents):
         raise LayoutError(
-            f"{len(extents)} extents {extents} but {len(values)} strides {values}\n  give one stride for each extent"
+            f"{len(extents)} extents {extents} but {len(values)} strides {values}\n"
+            "  give one stride for each extent"
         )
     return tuple(as_step(stride) for stride in values)
 
@@ -57,7 +58,7 @@ def _iters(letter: str, key: object) -> tuple[Iter, ...]:
 
 
 class _Shard:
-    """`S[8]`, `S[4, 8]` (row-major on m), `S[8 : 4 @ laneid]`, `S[(2, 3) : (1 @ warpid, 1)]` give a TileLayout."""
+    """`S[8]`, `S[4, 8]` (row-major on m), `S[(8, 3) : (4 @ laneid, 1)]`: a TileLayout."""
 
     __slots__ = ()
 
@@ -69,7 +70,7 @@ class _Shard:
 
 
 class _Replicas:
-    """`R[2 : 4 @ warpid]` gives a Replica, to be added to a layout: every element also lives 4 warps further on."""
+    """`R[2 : 4 @ warpid]` gives a Replica: added to a layout, each element also lives 4 warps on."""
 
     __slots__ = ()
 

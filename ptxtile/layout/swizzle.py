@@ -54,6 +54,10 @@ class Swizzle:
     def apply(self, index: Values) -> Values: ...
     def apply(self, index: Number) -> Number:
         """The swizzled index (an int, or an integer array)."""
+        return self.swizzled(index)
+
+    def swizzled(self, index: Number) -> Number:
+        """`apply`, where it is not known which of the two the index is."""
         read = index & self.mask
         return index ^ (read >> self.shift if self.shift >= 0 else read << -self.shift)
 
@@ -80,7 +84,7 @@ class ComposeLayout:
                 raise LayoutError(f"{name} must be at least 0, not {count}")
         if counts["atom_len"] < counts["swizzle_len"]:
             raise LayoutError(
-                f"atom_len {atom_len} is below swizzle_len {swizzle_len}: the bits read would overlap those written"
+                f"atom_len {atom_len} is below swizzle_len {swizzle_len}: it would read bits that it writes"
             )
         if not isinstance(swizzle_inner, bool):
             raise LayoutError(f"swizzle_inner must be a bool, not {swizzle_inner!r}")
@@ -126,32 +130,39 @@ class ComposeLayout:
         return self.base.memory_axes
 
     @overload
-    def apply(  # type: ignore[overload-overlap]  # a call with ints alone takes this one
-        self, *coord: int, shape: Sequence[int] | None = None
-    ) -> dict[str, int]: ...
+    def apply(self, *coord: int, shape: Sequence[int] | None = None) -> dict[str, int]: ...
     @overload
-    def apply(self, *coord: int | IntArray, shape: Sequence[int] | None = None) -> dict[str, Values]: ...
+    def apply(
+        self, first: IntArray, /, *coord: int | IntArray, shape: Sequence[int] | None = None
+    ) -> dict[str, Values]: ...
+    @overload
+    def apply(
+        self, *coord: int | IntArray, shape: Sequence[int] | None = None
+    ) -> dict[str, int] | dict[str, Values]: ...
     def apply(
         self, *coord: int | IntArray, shape: Sequence[int] | None = None
     ) -> dict[str, int] | dict[str, Values]:
         """{"m": the swizzled place}; coordinates and errors as `TileLayout.apply`."""
-        place = cast("int", self.base.apply(*coord, shape=shape)["m"])
-        return {"m": self.swizzle.apply(place)}
+        place = self.base.apply(*coord, shape=shape)["m"]
+        return cast("dict[str, int]", {"m": self.swizzle.swizzled(place)})
 
     @overload
-    def owners(  # type: ignore[overload-overlap]  # a call with ints alone takes this one
-        self, *coord: int, shape: Sequence[int] | None = None
-    ) -> tuple[dict[str, int], ...]: ...
+    def owners(self, *coord: int, shape: Sequence[int] | None = None) -> tuple[dict[str, int], ...]: ...
+    @overload
+    def owners(
+        self, first: IntArray, /, *coord: int | IntArray, shape: Sequence[int] | None = None
+    ) -> tuple[dict[str, Values], ...]: ...
     @overload
     def owners(
         self, *coord: int | IntArray, shape: Sequence[int] | None = None
-    ) -> tuple[dict[str, Values], ...]: ...
+    ) -> tuple[dict[str, int], ...] | tuple[dict[str, Values], ...]: ...
     def owners(
         self, *coord: int | IntArray, shape: Sequence[int] | None = None
     ) -> tuple[dict[str, int], ...] | tuple[dict[str, Values], ...]:
         """Every place where the element lies: `apply`'s answer first, then the replicas."""
         places = self.base.owners(*coord, shape=shape)
-        return tuple({"m": self.swizzle.apply(cast("int", place["m"]))} for place in places)
+        found = tuple({"m": self.swizzle.swizzled(place["m"])} for place in places)
+        return cast("tuple[dict[str, int], ...]", found)
 
     def plan(self, shape: Sequence[int] | None = None) -> tuple[Term, ...]:
         """The terms of the place *before* the swizzle: m = swizzle(offset + sum of the terms)."""
@@ -183,11 +194,11 @@ class ComposeLayout:
         return self.swizzle.swizzle_len == 0 or end <= self.swizzle.mask & -self.swizzle.mask
 
     def is_trivial(self) -> bool:
-        """Whether the linear index is the place on `m`."""
+        """Whether the tile is trivial and the swizzle moves nothing in it: the linear index is the place on `m`."""
         return self._is_idle(self.base.span(m)) and self.base.is_trivial()
 
     def is_contiguous(self) -> bool:
-        """Whether the elements lie side by side on `m`, in the order of their coordinates."""
+        """Whether the tile is contiguous and the swizzle moves nothing in it."""
         return self._is_idle(self.base.span(m)) and self.base.is_contiguous()
 
     def is_injective(self, axis: AxisLike | None = None) -> bool:
