@@ -24,6 +24,18 @@ if TYPE_CHECKING:
 Index = Union[int, Scalar]
 Size = Union[int, Scalar]
 
+ALIGNMENT = 16
+"""Bytes to which a tensor's first element is aligned, unless its description says otherwise."""
+
+
+def checked_alignment(align: int | None, least: int) -> int:
+    """`align` bytes if it is a power of two of at least `least`, or the default."""
+    if align is None:
+        return max(ALIGNMENT, least)
+    if isinstance(align, bool) or not isinstance(align, int) or align < least or align & (align - 1):
+        raise LayoutError(f"align= must be a power of two of at least {least} bytes, not {align!r}")
+    return align
+
 
 class Dim:
     """A run-time size in the shape of a kernel's tensor: `pt.dim("K", multiple_of=8)`, or a bare "K".
@@ -79,9 +91,10 @@ class Tensor:
     shape    extents: integers, and in a bound tensor a run-time uint32 where the size is a Dim
     dtype    of an element
     layout   from coordinate to place; None for row-major order with run-time sizes
+    align    bytes to which an argument's address is aligned (16 unless given), checked at every launch
     """
 
-    __slots__ = ("shape", "dtype", "layout", "storage", "origin", "sizes", "strides", "dims")
+    __slots__ = ("shape", "dtype", "layout", "storage", "origin", "sizes", "strides", "dims", "alignment")
 
     shape: tuple[Any, ...]
     dtype: DType
@@ -91,11 +104,15 @@ class Tensor:
     sizes: tuple[Extent, ...]
     strides: tuple[Extent, ...]
     dims: tuple[int | Dim, ...]
+    alignment: int
 
-    def __init__(self, shape: object, dtype: object, layout: object = None) -> None:
+    def __init__(
+        self, shape: object, dtype: object, layout: object = None, *, align: int | None = None
+    ) -> None:
         self.dims = checked_shape(shape)
         self.shape = self.dims
         self.dtype = dtype_of(dtype)
+        self.alignment = checked_alignment(align, self.dtype.itemsize)
         self.layout = None if layout is None else as_layout(layout)
         if self.layout is not None:
             fixed = [part for part in self.dims if isinstance(part, int)]
@@ -132,6 +149,7 @@ class Tensor:
         made = cls.__new__(cls)
         made.shape = tuple(shape)
         made.dims = ()
+        made.alignment = storage.alignment
         made.dtype = dtype
         made.storage = storage
         made.layout = layout

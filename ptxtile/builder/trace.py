@@ -12,6 +12,7 @@ from typing import Union
 
 from ptxtile import location
 from ptxtile.builder import convert
+from ptxtile.builder.shared import SharedMemory
 from ptxtile.dtypes import DType, Scalar
 from ptxtile.errors import TraceError
 from ptxtile.ir.instruction import Guard, Instruction
@@ -45,13 +46,15 @@ Record = tuple[Form, Signature, Sequence[Operand], Union[Guard, None], Mark]
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """A structured stretch of the trace. `facts` are conditions known to hold inside (`builder.ranges`)."""
+    """A structured stretch of the trace. `facts` are conditions known to hold inside (`builder.ranges`); `labels` of a
+    loop are where `continue_` and `break_` go."""
 
     kind: str
     parent: Block | None
     mark: Mark | None = None
     open: bool = True
     facts: list[object] = field(default_factory=list)
+    labels: tuple[str, str] | None = None
     computed: dict[object, Register] = field(default_factory=dict)
 
     def within(self, kind: str) -> Block | None:
@@ -80,6 +83,15 @@ class Launch:
         return None if x is None or y is None or z is None else x * y * z
 
 
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A finished entry, the module variables it needs, and the dynamic shared memory a launch must add (bytes)."""
+
+    function: Function
+    variables: tuple[Variable, ...]
+    dynamic_shared: int
+
+
 class Trace:
     """Receives what user code writes between the start and the end of one entry or function."""
 
@@ -88,13 +100,20 @@ class Trace:
         self.launch = launch or Launch()
         self.records: list[Record | Statement] = []
         self.variables: list[Variable] = []
-        self.module_variables: list[Variable] = []
+        self.shared = SharedMemory(name)
         self.block = Block("body", None)
         self.body = self.block
         self.counts: dict[str, int] = {}
         self.labels = 0
+        self.prologue: list[Record] = []
         self.special: dict[str, Scalar] = {}
-        self.dynamic_shared = 0
+        self.sizes: dict[str, Scalar] = {}
+        self.source: Mark | None = None
+        """The line of the @pt.function that is being inlined; its instructions are marked with it."""
+        self.ended_if: object = None
+        """The `if_` block that has just ended (`builder.control`), for an `else_` directly after it."""
+        self.assumptions: list[object] = []
+        """The conditions that `pt.assume` took for granted."""
         self._plans: dict[tuple[Form, tuple[type, ...]], tuple[Signature, bool]] = {}
 
     # --- registers and values -------------------------------------------------------------------------------------
@@ -133,7 +152,7 @@ class Trace:
                     sources.append(operand.operand)  # type: ignore[attr-defined]
                 else:
                     if not writes or operands[0].mutable:  # type: ignore[attr-defined]
-                        self.records.append((form, signature, sources, None, location.mark(3)))
+                        self.records.append((form, signature, sources, None, self.source or location.mark(3)))
                         return operands[0] if writes else None
         return convert.emit(self, form, operands, pred)
 
@@ -152,17 +171,35 @@ class Trace:
         mark: Mark | None = None,
     ) -> None:
         """Append a bound instruction. The location is the nearest user frame unless `mark` gives one."""
-        self.records.append((form, signature, operands, guard, mark or location.mark(2)))
+        self.records.append((form, signature, operands, guard, mark or self.source or location.mark(2)))
 
     def instruction(self, spelling: str, *operands: Operand, guard: Guard | None = None) -> None:
         """Append an instruction by its spelling and IR operands: how the documented sequences are written."""
         form = find(spelling)
         signature = bind(form, tuple(operand.shape for operand in operands))
-        self.records.append((form, signature, operands, guard, location.mark(2)))
+        self.records.append((form, signature, operands, guard, self.source or location.mark(2)))
 
     def statement(self, statement: Statement) -> None:
         """Append a label, directive or declaration."""
         self.records.append(statement)
+
+    def operate(self, name: str, operands: tuple[object, ...]) -> Scalar:
+        """The documented sequence of a Python operator (docs/operators.md)."""
+        from ptxtile.builder import operators
+
+        return operators.operate(self, name, operands)
+
+    def assign(self, target: Scalar, value: object) -> None:
+        """Write `value` into a `pt.reg` variable in place."""
+        from ptxtile.builder import operators
+
+        operators.assign(self, target, value)
+
+    def update(self, name: str, target: Scalar, value: object) -> None:
+        """`target op= value` on a `pt.reg` variable, in place."""
+        from ptxtile.builder import operators
+
+        operators.update(self, name, target, value)
 
     # --- labels and blocks ----------------------------------------------------------------------------------------
     def label(self, purpose: str) -> str:
@@ -219,37 +256,50 @@ class Trace:
                 f"inside with .set(…){where}"
             )
 
-    # --- facts about the launch -----------------------------------------------------------------------------------
+    # --- the prologue ---------------------------------------------------------------------------------------------
+    def first(self, spelling: str, *operands: Operand) -> None:
+        """Append an instruction to the prologue, which runs before everything else: parameters, special registers."""
+        form = find(spelling)
+        signature = bind(form, tuple(operand.shape for operand in operands))
+        self.prologue.append((form, signature, operands, None, location.mark(2)))
+
     def read_special(self, name: str, dtype: DType, extent: object = None) -> Scalar:
-        """The value of a special register, read once at the start of the body."""
+        """The value of a special register, read once in the prologue."""
         found = self.special.get(name)
         if found is None:
             found = self.value(dtype, extent=extent)
             found.block = self.body
             self.special[name] = found
+            self.first(f"mov.u{dtype.bits}", found.operand, Special(name))  # type: ignore[arg-type]
         return found
+
+    def forget(self) -> None:
+        """Compute addresses anew from here on: a label or a raw branch may lead around what was computed."""
+        block: Block | None = self.block
+        while block is not None:
+            block.computed.clear()
+            block = block.parent
 
     # --- the end --------------------------------------------------------------------------------------------------
     def finish(
         self, parameters: Sequence[Parameter], directives: Sequence[Directive] = (), mark: Mark | None = None
-    ) -> Function:
-        """The traced entry as an immutable Function: declarations, special registers, instructions, ret."""
+    ) -> Traced:
+        """The traced entry: declarations, prologue, instructions, ret."""
         if self.block is not self.body:
             raise TraceError(f"{self.name}: a {self.block.kind} block is still open at the end")
         self.instruction("ret")
-        head: list[Statement] = [
+        resolve = self.shared.resolve if self.shared.dynamic else tuple
+        inside, outside = self.shared.variables()
+        body: list[Statement] = [
             RegisterDeclaration(kind, (PREFIX[kind],), count) for kind, count in sorted(self.counts.items())
         ]
-        head.extend(self.variables)
-        for name, value in self.special.items():
-            form = find(f"mov.{'u64' if type(value).bits == 64 else 'u32'}")
-            operands = (value.operand, Special(name))
-            signature = bind(form, tuple(operand.shape for operand in operands))  # type: ignore[attr-defined]
-            head.append(Instruction(form, operands, None, signature, mark))  # type: ignore[arg-type]
-        body = head + [
-            Instruction(r[0], tuple(r[2]), r[3], r[1], r[4]) if type(r) is tuple else r  # type: ignore[misc]
-            for r in self.records
-        ]
-        return Function(
+        body.extend(inside)
+        body.extend(self.variables)
+        body.extend(
+            Instruction(r[0], resolve(r[2]), r[3], r[1], r[4]) if type(r) is tuple else r  # type: ignore[misc]
+            for r in (*self.prologue, *self.records)
+        )
+        function = Function(
             self.name, True, tuple(parameters), (), tuple(directives), "visible", tuple(body), (), mark
         )
+        return Traced(function, tuple(outside), self.shared.dynamic)

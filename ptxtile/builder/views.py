@@ -18,18 +18,7 @@ if TYPE_CHECKING:
     from ptxtile.builder.tensors import Tensor
 
 Part = Union[int, Scalar, slice]
-
-
-def _like_tile(layout: Layout, tile: TileLayout) -> Layout:
-    """`tile` under the swizzle that `layout` has, if any."""
-    if isinstance(layout, ComposeLayout):
-        s = layout.swizzle
-        return ComposeLayout(s.per_element, s.swizzle_len, s.atom_len, tile, s.inner)
-    return tile
-
-
-def _tile(layout: Layout) -> TileLayout:
-    return layout.base if isinstance(layout, ComposeLayout) else layout
+_ANY = 1 << 30  # zero is a multiple of everything
 
 
 # --- shape, layout, dtype -------------------------------------------------------------------------------------------
@@ -149,10 +138,8 @@ def permute(tensor: Tensor, order: Sequence[int]) -> Tensor:
         return tensor._like(
             shape, sizes=[tensor.sizes[i] for i in order], strides=[tensor.strides[i] for i in order]
         )
-    grouped, separators = _tile(tensor.layout).group(tensor.static_shape)
-    return tensor._like(
-        shape, layout=_like_tile(tensor.layout, grouped.permute_by_groups(separators, tuple(order)))
-    )
+    grouped, separators = tensor.layout.group(tensor.static_shape)
+    return tensor._like(shape, layout=grouped.permute_by_groups(separators, tuple(order)))
 
 
 def rearrange(tensor: Tensor, pattern: str, sizes: Mapping[str, int]) -> Tensor:
@@ -303,27 +290,19 @@ def _region_of_layout(
     tensor: Tensor, shape: Sequence[int], starts: Sequence[Extent], counts: Sequence[int]
 ) -> Tensor:
     assert tensor.layout is not None
-    tile, full = _tile(tensor.layout), tensor.static_shape
+    layout, full = tensor.layout, tensor.static_shape
     known = [start.known for start in starts]
-    if isinstance(tensor.bound, Registers) or tile.owner_axes:
+    if isinstance(tensor.bound, Registers) or layout.owner_axes:
         if any(start is None for start in known):
             raise LayoutError(
                 f"{tensor!r} is divided among threads or registers: its regions start where tracing knows"
                 + _here()
             )
-        cut = tile.slice(full, [start or 0 for start in known], counts)
-        return tensor._like(shape, layout=_like_tile(tensor.layout, cut))
-    moved = tensor._like(full, layout=tile).place(starts).plus(-_still(tile))
-    window = tile.window(
-        full,
-        counts,
-        [max(start.divisor(), 1) if start.terms or start.constant else 1 << 30 for start in starts],
-    )
-    return tensor._like(shape, layout=_like_tile(tensor.layout, window), origin=moved)
-
-
-def _still(tile: TileLayout) -> int:
-    return sum(step.amount for step in tile.offset if step.axis.name == "m")
+        return tensor._like(shape, layout=layout.slice(full, [start or 0 for start in known], counts))
+    tile = layout.base if isinstance(layout, ComposeLayout) else layout
+    origin = tensor.place(starts).plus(-sum(step.amount for step in tile.offset if step.axis.name == "m"))
+    window = layout.window(full, counts, [start.divisor() or _ANY for start in starts])
+    return tensor._like(shape, layout=window, origin=origin)
 
 
 def _span(tensor: Tensor, dimension: int, part: slice) -> tuple[Extent, Extent]:

@@ -1,0 +1,70 @@
+"""Shared memory of one entry: variables while they fit the static limit, else offsets into the dynamic block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ptxtile.ir.module import Variable
+from ptxtile.ir.operand import Address, Operand, Symbol, Vector
+
+STATIC_LIMIT = 48 * 1024
+"""Bytes of shared memory that a module may declare (PTX ISA 5.1.7 with every target's 48 KiB)."""
+
+
+@dataclass(slots=True)
+class SharedMemory:
+    """The allocations of one entry, in order: (symbol, bytes, alignment)."""
+
+    prefix: str
+    blocks: list[tuple[str, int, int]] = field(default_factory=list)
+
+    def allocate(self, size: int, alignment: int) -> Symbol:
+        """A new stretch of `size` bytes."""
+        name = f"{self.prefix}_shared_{len(self.blocks)}"
+        self.blocks.append((name, size, alignment))
+        return Symbol(name, "shared")
+
+    def _placed(self) -> tuple[dict[str, int], int, int]:
+        offsets: dict[str, int] = {}
+        end, most = 0, 1
+        for name, size, alignment in self.blocks:
+            end = -(-end // alignment) * alignment
+            offsets[name] = end
+            end += size
+            most = max(most, alignment)
+        return offsets, end, most
+
+    @property
+    def dynamic(self) -> int:
+        """Bytes that a launch must add; 0 if the static limit is enough."""
+        end = self._placed()[1]
+        return end if end > STATIC_LIMIT else 0
+
+    def variables(self) -> tuple[list[Variable], list[Variable]]:
+        """(declared in the body, declared in the module)."""
+        offsets, _end, most = self._placed()
+        if self.dynamic:
+            name = f"{self.prefix}_shared"
+            return [], [Variable("shared", "b8", name, (0,), most, linkage="extern")]
+        return [
+            Variable("shared", "b8", name, (size,), alignment) for name, size, alignment in self.blocks
+        ], []
+
+    def resolve(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        """The operands with symbols replaced by offsets into the dynamic block, where that is used."""
+        if not self.dynamic:
+            return tuple(operands)
+        offsets = self._placed()[0]
+        return tuple(self._resolve(operand, offsets) for operand in operands)
+
+    def _resolve(self, operand: Operand, offsets: dict[str, int]) -> Operand:
+        if isinstance(operand, Symbol) and operand.name in offsets:
+            return Symbol(f"{self.prefix}_shared", "shared", offsets[operand.name] + operand.offset)
+        if isinstance(operand, Address) and isinstance(operand.base, Symbol) and operand.base.name in offsets:
+            inside = self._resolve(operand.base, offsets)
+            assert isinstance(inside, Symbol)
+            return replace(operand, base=replace(inside, offset=0), offset=operand.offset + inside.offset)
+        if isinstance(operand, Vector):
+            return Vector(tuple(self._resolve(element, offsets) for element in operand.elements))
+        return operand

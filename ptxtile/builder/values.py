@@ -1,0 +1,121 @@
+"""The values that operators and functions take: constants and run-time values of one dtype, and their IR operands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from ptxtile import location, tracing
+from ptxtile.builder import convert, ranges
+from ptxtile.dtypes import DType, Scalar, bool_, dtype_of, normalize
+from ptxtile.errors import OperandError
+from ptxtile.ir.operand import Integer, Operand, Register
+
+if TYPE_CHECKING:
+    from ptxtile.builder.trace import Trace
+
+
+def current(what: str) -> Trace:
+    """The trace of this thread, as the builder's own class; TraceError outside one, naming `what`."""
+    return cast("Trace", tracing.emitter(what))
+
+
+def where(trace: Trace) -> str:
+    """The user's line, quoted for the end of a message: in a @pt.function, the function's own."""
+    return location.quote(location.resolve(trace.source) if trace.source else location.here(2))
+
+
+# --- operands -------------------------------------------------------------------------------------------------------
+def constant(trace: Trace, dtype: DType, value: int | float, use: str) -> Scalar:
+    """A Python number as a constant of `dtype`; OperandError where it does not fit."""
+    if isinstance(value, float) and dtype.kind != "float":
+        raise OperandError(f"{use}: {value!r} is a float and the other side is {dtype.name}" + where(trace))
+    try:
+        return dtype(normalize(dtype, value))
+    except (OverflowError, TypeError) as error:
+        raise OperandError(f"{use}: {error}" + where(trace)) from None
+
+
+def scalar(trace: Trace, dtype: DType, value: object, use: str) -> Scalar:
+    """`value` as a constant or live run-time value of `dtype`. Numbers take it; other dtypes are an OperandError."""
+    if isinstance(value, Scalar):
+        if type(value) is not dtype:
+            raise OperandError(
+                f"{use}: a {dtype.name} is wanted and this is {type(value).name}; nothing is converted silently: "
+                f"write pt.cast(value, {dtype!r})" + where(trace)
+            )
+        if value.value is None:
+            trace.live(value, use)
+        return value
+    if isinstance(value, (int, float)):
+        return constant(trace, dtype, value, use)
+    if hasattr(value, "item") and hasattr(value, "dtype"):
+        return scalar(trace, dtype, dtype_of(value)(value.item()), use)
+    raise OperandError(f"{use}: {convert.given(value)} is no number" + where(trace))
+
+
+def common(trace: Trace, use: str, values: tuple[object, ...]) -> tuple[DType, tuple[Scalar, ...]]:
+    """The one dtype of several operands, and the operands in it. Python numbers take the dtype of the others."""
+    dtypes = list(dict.fromkeys(dtype_in(value) for value in values if dtype_in(value) is not None))
+    if not dtypes:
+        raise OperandError(
+            f"{use}: no operand has a dtype, so it is not known which instruction is meant; write pt.float32(…)"
+            + where(trace)
+        )
+    if len(dtypes) > 1:
+        names = " and ".join(dtype.name for dtype in dtypes if dtype is not None)
+        ways = " or ".join(f"pt.cast(value, {dtype!r})" for dtype in dtypes)
+        raise OperandError(f"{use}: {names} never mix; convert one side with {ways}" + where(trace))
+    dtype = dtypes[0]
+    assert dtype is not None
+    return dtype, tuple(scalar(trace, dtype, value, use) for value in values)
+
+
+def dtype_in(value: object) -> DType | None:
+    """The dtype that a value brings along; None for a Python number."""
+    if isinstance(value, Scalar):
+        return type(value)
+    if not isinstance(value, (int, float)) and hasattr(value, "item") and hasattr(value, "dtype"):
+        return dtype_of(value)
+    return None
+
+
+def word(trace: Trace, value: Scalar) -> Operand:
+    """The IR operand of a value: its register, its literal, or a new register where PTX has no such literal."""
+    if value.value is None:
+        return value.operand  # type: ignore[return-value]
+    dtype = type(value)
+    if dtype is bool_ or (dtype.kind == "float" and dtype.bits < 32):
+        return register(trace, value)
+    return convert.literal(dtype, value.value)
+
+
+def register(trace: Trace, value: Scalar) -> Register:
+    """The register of a value; a constant is moved into a new one."""
+    if value.value is None:
+        return value.operand  # type: ignore[return-value]
+    made = trace.register(type(value).register)
+    move(trace, type(value), made, value)
+    return made
+
+
+def move(trace: Trace, dtype: DType, into: Register, value: Scalar) -> None:
+    """Copy a value into a register: one mov (a constant bool_: one setp)."""
+    if value.value is not None and dtype is bool_:
+        trace.instruction("setp.eq.b32", into, Integer(int(value.value)), Integer(1))
+    elif value.value is not None:
+        trace.instruction(f"mov.{dtype.register}", into, convert.literal(dtype, value.value))
+    else:
+        trace.instruction(f"mov.{dtype.register}", into, value.operand)  # type: ignore[arg-type]
+
+
+def result(trace: Trace, dtype: DType, into: Scalar | None = None, extent: object = None) -> Scalar:
+    """Where a sequence writes: the variable `into`, or a new value."""
+    return trace.value(dtype, extent=extent) if into is None else into
+
+
+def extent_of(value: Scalar) -> ranges.Extent | None:
+    """What is known of an integer. An unknown value that cannot change becomes an unknown of the proofs."""
+    found = ranges.of_value(value)
+    if found is None and value.value is None and not value.mutable and type(value).kind in ("int", "uint"):
+        found = value.extent = ranges.unknown(value)
+    return found
