@@ -48,7 +48,7 @@ def tile_counts(to_shape: object, cur_shape: object) -> tuple[int, ...]:
     """How often `cur_shape` goes into `to_shape`, by dimension; LayoutError unless it goes exactly."""
     to, cur = checked_shape(to_shape, what="to_shape"), checked_shape(cur_shape, what="cur_shape")
     if len(to) != len(cur):
-        raise LayoutError(f"to_shape {to} and cur_shape {cur} have {len(to)} and {len(cur)} dimensions")
+        raise LayoutError(f"to_shape {to} and cur_shape {cur} differ in rank")
     for dim, (whole_extent, part) in enumerate(zip(to, cur, strict=True)):
         if whole_extent % part:
             near = max(whole_extent // part, 1) * part
@@ -99,8 +99,8 @@ def tile(inner: Parts, outer: Parts, outer_shape: object, inner_shape: object) -
     inner_groups = group_iters(inner.shard, inner_shape)
     if len(outer_groups) != len(inner_groups):
         raise LayoutError(
-            f"an outer shape of {len(outer_groups)} dimensions over an inner one of {len(inner_groups)};"
-            " both must have the same number"
+            f"an outer shape of rank {len(outer_groups)} over an inner one of rank {len(inner_groups)};"
+            " the ranks must be equal"
         )
     by = {axis: inner.width(axis) for axis in inner.axes}
     shard: list[Iter] = []

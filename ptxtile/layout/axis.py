@@ -30,6 +30,7 @@ __all__ = [
     "cbx",
     "cby",
     "cbz",
+    "counted",
     "laneid",
     "m",
     "tid_in_wg",
@@ -57,6 +58,11 @@ _KINDS: dict[str, Literal["memory", "owner"]] = {
     "TLane": "memory",
     "TCol": "memory",
 }
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 stride`, `2 strides`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def whole(value: object, what: str) -> int:

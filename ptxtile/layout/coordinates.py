@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from ptxtile.errors import LayoutError
-from ptxtile.layout.axis import whole
+from ptxtile.layout.axis import counted, whole
 from ptxtile.layout.iters import weights
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def checked_shape(shape: object, size: int | None = None, what: str = "shape") -
     if any(dim < 1 for dim in dims):
         raise LayoutError(f"{what} {dims} has an extent below 1")
     if size is not None and math.prod(dims) != size:
-        raise LayoutError(f"{what} {dims} has {math.prod(dims)} elements, the layout has {size}")
+        raise LayoutError(f"{what} {dims} has {counted(math.prod(dims), 'element')}, the layout has {size}")
     return dims
 
 
@@ -75,7 +75,7 @@ def digits(coord: tuple[object, ...], extents: tuple[int, ...], shape: object) -
     if len(coord) != len(dims):
         named = f"extents {extents}" if shape is None else f"shape {dims}"
         advice = "one linear index, one coordinate for each extent" + (", or shape=" if shape is None else "")
-        raise LayoutError(f"{len(coord)} coordinates for {named}\n  give {advice}")
+        raise LayoutError(f"{counted(len(coord), 'coordinate')} for {named}\n  give {advice}")
     values = tuple(
         _checked(c, dim, f"dimension {i}: ") for i, (c, dim) in enumerate(zip(coord, dims, strict=True))
     )

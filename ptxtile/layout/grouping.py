@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptxtile.errors import LayoutError
-from ptxtile.layout.axis import Axis, m
+from ptxtile.layout.axis import Axis, counted, m
 from ptxtile.layout.coordinates import checked_shape
 from ptxtile.layout.iters import Iter, extents_text
 
@@ -119,8 +119,8 @@ def _window(group: Sequence[Iter], size: int, start: int | None, multiple: int, 
             multiple //= it.extent
         else:
             raise LayoutError(
-                f"{fail}: {size} coordinates from {_start_text(start, multiple)} cross the end of an iter of"
-                f" extent {it.extent}\n  start and size must be multiples of {it.extent}, or stay inside one"
+                f"{fail}: a window of {size} from {_start_text(start, multiple)} crosses the end of an iter"
+                f" of extent {it.extent}\n  start and size must be multiples of {it.extent}, or stay inside one"
             )
     taken.reverse()
     return taken
@@ -148,14 +148,16 @@ def window_iters(
     groups = group_iters(shard, dims)
     for given, name in ((wanted, "window"), (starts, "starts"), (multiples, "multiples")):
         if given is not None and len(given) != len(dims):
-            raise LayoutError(f"{name} {given} has {len(given)} dimensions, shape {dims} has {len(dims)}")
+            raise LayoutError(
+                f"{name} {given} has {counted(len(given), 'dimension')}, shape {dims} has {len(dims)}"
+            )
     result: list[Iter] = []
     for dim, (group, size) in enumerate(zip(groups, wanted, strict=True)):
         start = None if starts is None else starts[dim]
         multiple = 1 if multiples is None else multiples[dim]
         if (start or 0) < 0 or (start or 0) + size > dims[dim]:
             raise LayoutError(
-                f"dimension {dim}: {size} coordinates from {start or 0} do not lie in its {dims[dim]}"
+                f"dimension {dim}: a window of {size} from {start or 0} leaves its extent of {dims[dim]}"
             )
         if multiple < 1:
             raise LayoutError(f"dimension {dim}: a multiple must be at least 1, not {multiple}")
@@ -167,7 +169,7 @@ def window_iters(
 
 def _last(groups: Groups, count: int) -> tuple[tuple[Iter, ...], tuple[Iter, ...]]:
     if not 0 <= count <= len(groups):
-        raise LayoutError(f"the last {count} dimensions of a shape that has {len(groups)}")
+        raise LayoutError(f"there are no {count} last dimensions in a shape of {len(groups)}")
     split = len(groups) - count
     flat = [tuple(it for group in part for it in group) for part in (groups[:split], groups[split:])]
     return flat[0], flat[1]

@@ -138,7 +138,7 @@ class TileLayout:
         except LayoutError:
             raise
         except ValueError as error:  # NumPy's own complaint about shapes that do not broadcast
-            raise LayoutError(f"coordinate arrays must broadcast together: {error}") from error
+            raise LayoutError(f"coordinate arrays must broadcast together: {str(error).strip()}") from error
 
     def _sums(self, counts: tuple[Number, ...]) -> dict[str, Number]:
         zero: Number = 0
@@ -367,7 +367,6 @@ class Replica:
 def as_tile(layout: object) -> TileLayout:
     """A TileLayout (a bare `S[…]` is one), checked to reach nothing below 0; else a LayoutError."""
     if not isinstance(layout, TileLayout):
-        hint = "; a layout starts from S[…]" if isinstance(layout, Replica) else ""
-        raise LayoutError(f"a tile layout is due, not {layout!r}{hint}")
+        raise LayoutError(f"a tile layout is due, not {layout!r}; a layout starts from S[…]")
     layout._checked_axes()
     return layout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxtile.errors import LayoutError
-from ptxtile.layout.axis import Axis, Step, as_step, whole
+from ptxtile.layout.axis import Axis, Step, as_step, counted, whole
 from ptxtile.layout.iters import Iter, row_major
 from ptxtile.layout.layout import Replica, TileLayout
 
@@ -27,7 +27,7 @@ def _strides(value: object, extents: tuple[int, ...], alone: bool) -> tuple[Step
         values = value
     if len(values) != len(extents):
         raise LayoutError(
-            f"{len(extents)} extents {extents} but {len(values)} strides {values}\n"
+            f"{counted(len(extents), 'extent')} {extents} but {counted(len(values), 'stride')} {values}\n"
             "  give one stride for each extent"
         )
     return tuple(as_step(stride) for stride in values)

@@ -194,7 +194,7 @@ class ComposeLayout:
         return self.swizzle.swizzle_len == 0 or end <= self.swizzle.mask & -self.swizzle.mask
 
     def is_trivial(self) -> bool:
-        """Whether the tile is trivial and the swizzle moves nothing in it: the linear index is the place on `m`."""
+        """Whether the tile is trivial and the swizzle moves nothing in it: the index is the place on `m`."""
         return self._is_idle(self.base.span(m)) and self.base.is_trivial()
 
     def is_contiguous(self) -> bool:
@@ -276,7 +276,7 @@ class ComposeLayout:
         s = self.swizzle
         if bits > s.per_element:
             raise LayoutError(
-                f"{self!r} cannot be packed by {count}: it moves units of {1 << s.per_element} elements"
+                f"{self!r} cannot be packed by {count}: it moves units of 2**{s.per_element} elements"
             )
         return ComposeLayout(
             s.per_element - bits, s.swizzle_len, s.atom_len, self.base.pack(count, axis), s.inner

@@ -37,7 +37,9 @@ def test_wide_accesses_take_phases_and_lanes_may_be_off():
     lanes = [(4 * lane,) for lane in range(32)]
     wide = bank_conflicts(S[128], lanes, width_bytes=16, element_bits=32)
     assert (wide.phases, wide.servings) == (4, 4)
-    off = bank_conflicts(S[128], [lane if lane[0] < 32 else None for lane in lanes], width_bytes=16, element_bits=32)
+    off = bank_conflicts(
+        S[128], [lane if lane[0] < 32 else None for lane in lanes], width_bytes=16, element_bits=32
+    )
     assert (off.phases, off.servings) == (1, 1)
     halves = bank_conflicts(S[64], [(i,) for i in range(32)], width_bytes=2, element_bits=16)
     assert (halves.servings, halves.conflicts) == (1, ())
@@ -45,7 +47,10 @@ def test_wide_accesses_take_phases_and_lanes_may_be_off():
 
 def test_the_report_reads():
     report = bank_conflicts(S[64], [(0,), (32,), (32,), (1,)], width_bytes=4, element_bits=32)
-    assert str(report) == "2 servings where 1 would do, at 4 bytes a lane\n  phase 0, bank 0: lanes 0 against 1,2"
+    assert (
+        str(report)
+        == "2 servings where 1 would do, at 4 bytes a lane\n  phase 0, bank 0: lanes 0 against 1,2"
+    )
 
 
 @pytest.mark.parametrize(
