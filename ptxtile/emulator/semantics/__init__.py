@@ -27,7 +27,8 @@ class Call:
 
     spelling, opcode, modifiers   of the form: "add.rn.f32", "add", (".rn", ".f32")
     slots    the modifier in each slot, by name without dot: {"rnd": ".rn", "type": ".f32"}
-    types    the PTX type of every operand, destinations first: (".f32", ".f32", ".f32")
+    types    the PTX type of every operand, destinations first: (".f32", ".f32", ".f32"). A pair p|q counts as two
+             destinations, written or `_`; a predicate source that is not written does not count
     count    threads that execute: the length of every array
     carry    CC.CF of these threads before the instruction, for the extended-precision instructions (PTX ISA 9.7.2)
     """
@@ -85,3 +86,10 @@ def names() -> frozenset[str]:
     """Every opcode that has a pure function."""
     find("")
     return frozenset(_values)
+
+
+def supports(opcode: str, modifiers: tuple[str, ...]) -> bool:
+    """Whether the pure function of an opcode, if it has one, computes the form with these modifiers."""
+    from ptxtile.emulator.semantics import chapters
+
+    return find(opcode) is not None and chapters.covers(modifiers)

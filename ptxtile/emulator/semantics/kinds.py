@@ -14,7 +14,7 @@ from ptxtile.emulator.semantics import Call
 Unsigned = NDArray[np.unsignedinteger]
 Signed = NDArray[np.signedinteger]
 
-_INTEGER = re.compile(r"\.([subSUB])(4|8|16|32|64)(?:x([24]))?$")
+_INTEGER = re.compile(r"\.([subSUB])(2|4|8|16|32|64)(?:x([24]))?$")
 _FLOAT = re.compile(r"\.(" + "|".join(FORMATS) + r"|ue8m0)(?:x([24]))?$")
 
 
