@@ -167,6 +167,40 @@ class Scalar(metaclass=DType):
     def __rrshift__(self: T, other: Number) -> T:
         return _operate("shr", other, self)
 
+    # `variable op= value` writes a pt.reg variable in place; on any other value it rebinds the name, as in Python.
+    def __iadd__(self: T, other: T | Number) -> T:
+        return _update("add", self, other)
+
+    def __isub__(self: T, other: T | Number) -> T:
+        return _update("sub", self, other)
+
+    def __imul__(self: T, other: T | Number) -> T:
+        return _update("mul", self, other)
+
+    def __itruediv__(self: T, other: T | Number) -> T:
+        return _update("truediv", self, other)
+
+    def __ifloordiv__(self: T, other: T | Number) -> T:
+        return _update("floordiv", self, other)
+
+    def __imod__(self: T, other: T | Number) -> T:
+        return _update("mod", self, other)
+
+    def __iand__(self: T, other: T | Number) -> T:
+        return _update("and", self, other)
+
+    def __ior__(self: T, other: T | Number) -> T:
+        return _update("or", self, other)
+
+    def __ixor__(self: T, other: T | Number) -> T:
+        return _update("xor", self, other)
+
+    def __ilshift__(self: T, other: Scalar | int) -> T:
+        return _update("shl", self, other)
+
+    def __irshift__(self: T, other: Scalar | int) -> T:
+        return _update("shr", self, other)
+
     def __neg__(self: T) -> T:
         return _operate("neg", self)
 
@@ -235,6 +269,13 @@ class Scalar(metaclass=DType):
 
 def _operate(name: str, *operands: object) -> Any:
     return tracing.emitter(f"operator {name!r} on ptxtile values").operate(name, operands)
+
+
+def _update(name: str, target: Scalar, value: object) -> Any:
+    if not target.mutable:
+        return NotImplemented
+    tracing.emitter(f"operator {name!r} on ptxtile values").update(name, target, value)
+    return target
 
 
 class float16(Scalar):

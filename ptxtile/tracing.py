@@ -33,6 +33,10 @@ class Emitter(Protocol):
         """Write `value` into a `pt.reg` variable in place."""
         ...
 
+    def update(self, name: str, target: Scalar, value: object) -> None:
+        """Append `target op= value` ("add", …) for a `pt.reg` variable, in place."""
+        ...
+
 
 _current: ContextVar[Emitter | None] = ContextVar("ptxtile_trace", default=None)
 
