@@ -1,0 +1,117 @@
+"""Modules without the decorator: `pt.ModuleBuilder`, entries as `with` blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from ptxtile import location, tracing
+from ptxtile.builder import parameters
+from ptxtile.builder.entry import block_shape, check_name, directives, extents
+from ptxtile.builder.trace import Launch, Trace, Traced
+from ptxtile.errors import TraceError
+from ptxtile.ir.inference import infer
+from ptxtile.ir.module import Item, Module
+
+
+class Entry:
+    """What `with builder.entry(…) as k` gives: the parameters' values as attributes and items, `k.A` or `k["A"]`."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> object:
+        return self.__getattr__(name)
+
+    def __getattr__(self, name: str) -> object:
+        try:
+            return self._values[name]
+        except KeyError:
+            known = ", ".join(self._values) or "none"
+            raise TraceError(f"this entry has no parameter {name!r}; it has {known}") from None
+
+
+class _Open(AbstractContextManager[Entry]):
+    def __init__(self, builder: ModuleBuilder, name: str, planned: parameters.Plan, launch: Launch) -> None:
+        self._builder = builder
+        self._planned = planned
+        self._launch = launch
+        self._trace = Trace(name, launch)
+        self._mark = location.mark(3)
+
+    def __enter__(self) -> Entry:
+        self._use = tracing.use(self._trace)
+        self._use.__enter__()
+        return Entry(parameters.bind_all(self._trace, self._planned))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                done = self._trace.finish(self._planned.parameters, directives(self._launch), self._mark)
+                self._builder._entries.append(done)
+        finally:
+            self._use.__exit__(None, None, None)
+
+
+class ModuleBuilder:
+    """Builds a module entry by entry.
+
+        builder = pt.ModuleBuilder()
+        with builder.entry("double", {"A": pt.Tensor((32,), pt.float32)}, block=32) as k:
+            i = pt.thread_idx("x")
+            k.A[i] = k.A[i] + k.A[i]
+        print(builder.module())
+
+    `target` and `version` pin what is otherwise inferred from the forms.
+    """
+
+    def __init__(self, target: str | None = None, version: str | None = None) -> None:
+        self.target = target
+        self.version = version
+        self._entries: list[Traced] = []
+        self._names: set[str] = set()
+
+    def entry(
+        self,
+        name: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        block: object = None,
+        grid: object = None,
+        cluster: object = None,
+    ) -> AbstractContextManager[Entry]:
+        """Open an entry. `params` maps names to descriptions (pt.Tensor, pt.Pointer, dtypes), in order.
+
+        TraceError if the module has an entry of that name, or PTX allows no such name.
+        """
+        if check_name(name) in self._names:
+            raise TraceError(f"this module already has an entry {name!r}")
+        self._names.add(name)
+        launch = Launch(
+            grid=extents("grid", grid) if grid is not None else (None, None, None),
+            block=block_shape(block) if block is not None else (None, None, None),
+            cluster=extents("cluster", cluster) if cluster is not None else None,
+        )
+        return _Open(self, name, parameters.plan(params or {}), launch)
+
+    def module(self) -> Module:
+        """The module so far."""
+        items: list[Item] = []
+        for traced in self._entries:
+            items.extend(traced.variables)
+            items.append(traced.function)
+        target, version = infer(items, target=self.target, version=self.version)
+        return Module(version, target, tuple(items))
+
+    def dynamic_shared(self, name: str) -> int:
+        """Bytes of dynamic shared memory that a launch of the entry `name` must add."""
+        for traced in self._entries:
+            if traced.function.name == name:
+                return traced.dynamic_shared
+        raise TraceError(f"this module has no entry {name!r}")
+
+    def __str__(self) -> str:
+        return str(self.module())

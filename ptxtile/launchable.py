@@ -1,0 +1,337 @@
+"""The kernel object: `@pt.kernel`, its specialisations, and launching them."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args, get_origin
+
+from ptxtile import location
+from ptxtile.builder import parameters
+from ptxtile.builder.entry import block_shape, check_name, extents, trace_entry
+from ptxtile.builder.parameters import Plan, Pointer
+from ptxtile.builder.tensors import Dim, Tensor
+from ptxtile.builder.trace import Launch
+from ptxtile.errors import OperandError, TraceError
+from ptxtile.ir.inference import infer
+from ptxtile.ir.module import Module
+from ptxtile.location import Mark
+
+Extents = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Specialization:
+    """One traced version of a kernel: the module, its text, and what a launch must add (bytes of shared memory)."""
+
+    module: Module
+    text: str
+    dynamic_shared: int
+
+
+class Kernel:
+    """A traced kernel; made by `@pt.kernel`. Call it with its arguments to run it.
+
+    Positional parameters are tensors, scalars and pointers, as annotated; keyword-only parameters are static Python
+    values, one specialisation each. Traces are kept; tracing the same Python function twice gives the same bytes.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., object],
+        *,
+        grid: object,
+        block: object,
+        cluster: object,
+        target: str | None,
+        namespace: Mapping[str, object],
+        mark: Mark,
+    ) -> None:
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self.__name__ = self.name = check_name(function.__name__)
+        self.grid = grid
+        self.block = block if callable(block) else block_shape(block)
+        self.cluster = None if cluster is None else extents("cluster", cluster)
+        self.target = target
+        self._mark = mark
+        self._plan, self._defaults = _described(function, namespace)
+        self._specializations: dict[object, Specialization] = {}
+        self._lock = threading.RLock()
+        if not callable(grid):
+            extents("grid", grid)
+
+    def __repr__(self) -> str:
+        return f"<ptxtile kernel {self.name}({', '.join((*self._plan.names, *self._defaults))})>"
+
+    # --- tracing --------------------------------------------------------------------------------------------------
+    def _statics(self, given: Mapping[str, object]) -> dict[str, object]:
+        unknown = sorted(set(given) - set(self._defaults))
+        if unknown:
+            has = (
+                f"its static parameters are {', '.join(self._defaults)}"
+                if self._defaults
+                else "it has no static parameters"
+            )
+            raise OperandError(f"{self.name}: unknown keyword {unknown[0]!r}; {has}")
+        values = {**self._defaults, **given}
+        missing = [name for name, value in values.items() if value is inspect.Parameter.empty]
+        if missing:
+            raise OperandError(f"{self.name}: the static parameter {missing[0]!r} needs a value")
+        return values
+
+    def _block(self, override: object, statics: Mapping[str, object]) -> Extents:
+        block = self.block if override is None else override
+        return block_shape(_call(block, statics, self.name, "block") if callable(block) else block)
+
+    def _specialize(
+        self, statics: Mapping[str, object], target: str | None, block: Extents, grid: Extents | None
+    ) -> Specialization:
+        try:
+            key = (target, block, grid, *((name, type(value), value) for name, value in statics.items()))
+            found = self._specializations.get(key)
+        except TypeError:
+            bad = next(name for name, value in statics.items() if not _hashable(value))
+            raise OperandError(
+                f"{self.name}: the static parameter {bad!r} must be hashable, not {statics[bad]!r}"
+            ) from None
+        if found is None:
+            with self._lock:
+                found = self._specializations.get(key)
+                if found is None:
+                    found = self._trace(statics, target, block, grid)
+                    self._specializations[key] = found
+        return found
+
+    def _trace(
+        self, statics: Mapping[str, object], target: str | None, block: Extents, grid: Extents | None
+    ) -> Specialization:
+        launch = Launch(grid=grid or (None, None, None), block=block, cluster=self.cluster)
+
+        def body(values: dict[str, object]) -> None:
+            self.__wrapped__(**values, **statics)
+
+        traced = trace_entry(self.name, self._plan, launch, body, self._mark)
+        items = (*traced.variables, traced.function)
+        chosen, version = infer(items, target=target or self.target)
+        module = Module(version, chosen, items)
+        return Specialization(module, str(module), traced.dynamic_shared)
+
+    def _static_grid(self, override: object = None) -> Extents | None:
+        grid = self.grid if override is None else override
+        return None if callable(grid) else extents("grid", grid)
+
+    def module(self, target: str | None = None, **static: object) -> Module:
+        """The immutable module of a specialisation, for `target` or, without one, for the broadest that its forms
+        allow. TargetError if `target` lacks a form."""
+        statics = self._statics(static)
+        return self._specialize(statics, target, self._block(None, statics), self._static_grid()).module
+
+    def ptx(self, target: str | None = None, **static: object) -> str:
+        """The module's text."""
+        statics = self._statics(static)
+        return self._specialize(statics, target, self._block(None, statics), self._static_grid()).text
+
+    def cubin(self, target: str, **static: object) -> bytes:
+        """The machine code for `target`, made by NVIDIA's assembler; no GPU is needed.
+
+        AssemblerError if the assembler refuses, or is not installed (`pip install 'ptxtile[assemble]'`).
+        """
+        from ptxtile.execute import assemble_module
+
+        return assemble_module(self.module(target, **static), target)
+
+    # --- launching ------------------------------------------------------------------------------------------------
+    def __call__(self, *args: Any, **static: object) -> None:
+        """Run the kernel: NumPy arguments are copied in and out, device arrays are used in place."""
+        self.launch(*args, **static)
+
+    def launch(
+        self,
+        *args: Any,
+        grid: object = None,
+        block: object = None,
+        stream: object = None,
+        device: int | str | None = None,
+        **static: object,
+    ) -> None:
+        """Run the kernel with another grid or block, on a stream (a handle, or an object with `__cuda_stream__`), or
+        on a device: a CUDA ordinal or "emulator" (default: PTXTILE_DEVICE, else the GPU if there is one).
+
+        OperandError for arguments that do not fit the parameters. A grid computed from sizes that comes out empty is
+        nothing to do.
+        """
+        from ptxtile.execute import run
+
+        statics = self._statics(static)
+        sizes = self._check(args)
+        shape = self._block(block, statics)
+        chosen = self.grid if grid is None else grid
+        if callable(chosen):
+            known = {**statics, **sizes, **dict(zip(self._plan.names, args))}
+            launched = extents("grid", _call(chosen, known, self.name, "grid"), least=0)
+            if 0 in launched:
+                return
+            made = self._specialize(statics, None, shape, None)
+        else:
+            launched = extents("grid", chosen)
+            made = self._specialize(statics, None, shape, launched)
+        run(
+            made.module,
+            self.name,
+            (*args, *sizes.values()),
+            grid=launched,
+            block=shape,
+            cluster=self.cluster,
+            dynamic_shared=made.dynamic_shared,
+            stream=stream,
+            device=device,
+        )
+
+    def _check(self, args: tuple[object, ...]) -> dict[str, int]:
+        """The run-time sizes that the arguments have; OperandError where an argument does not fit its description."""
+        planned = self._plan
+        if len(args) != len(planned.names):
+            raise OperandError(
+                f"{self.name} takes {len(planned.names)} arguments ({', '.join(planned.names)}); {len(args)} were given"
+            )
+        found: dict[str, tuple[int, str]] = {}
+        for name, description, given in zip(planned.names, planned.descriptions, args):
+            if isinstance(description, Tensor):
+                _check_tensor(f"{self.name}: argument {name!r}", description, given, found)
+        for dim in planned.dims:
+            size, where = found[dim.name]
+            if size % dim.multiple_of:
+                raise OperandError(
+                    f"{where}: the size {dim.name} is {size} and must be a multiple of {dim.multiple_of}"
+                )
+            if size > parameters.GREATEST_SIZE:
+                raise OperandError(
+                    f"{where}: the size {dim.name} is {size}; a run-time size is at most 2**31 - 1"
+                )
+        return {dim.name: found[dim.name][0] for dim in planned.dims}
+
+
+def kernel(
+    *, grid: object, block: object, cluster: object = None, target: str | None = None
+) -> Callable[[Callable[..., object]], Kernel]:
+    """Make a kernel of a Python function, which is traced: its `if` and `for` choose and unroll.
+
+    grid     (x, y, z), an integer, or a function of the run-time sizes, scalars and static values by name
+    block    threads of a CTA, (x, y, z) or an integer, or a function of the static values
+    cluster  CTAs of a cluster, written into the module (.reqnctapercluster)
+    target   pins the module's target; without it the broadest that the forms allow
+
+    TraceError for a name, a parameter or a shape that no kernel can have.
+    """
+    frame = sys._getframe(1)
+    noted = location.mark(2)
+
+    def decorate(function: Callable[..., object]) -> Kernel:
+        if not inspect.isfunction(function):
+            raise TraceError(f"@pt.kernel decorates a Python function, not {function!r}")
+        return Kernel(
+            function,
+            grid=grid,
+            block=block,
+            cluster=cluster,
+            target=target,
+            namespace=frame.f_locals,
+            mark=noted,
+        )
+
+    if callable(grid) and inspect.isfunction(grid) and block is None:
+        raise TraceError("@pt.kernel needs grid= and block=")
+    return decorate
+
+
+# --- signatures -----------------------------------------------------------------------------------------------------
+def _described(
+    function: Callable[..., object], namespace: Mapping[str, object]
+) -> tuple[Plan, dict[str, object]]:
+    """The plan of the positional parameters, and the static parameters with their defaults."""
+    described: dict[str, object] = {}
+    statics: dict[str, object] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            statics[name] = parameter.default
+        elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            described[name] = _annotation(function, name, parameter.annotation, namespace)
+        else:
+            raise TraceError(
+                f"{function.__name__}: a kernel has no {str(parameter)!r}: its parameters are named one by one"
+            )
+    return parameters.plan(described), statics
+
+
+def _annotation(function: Any, name: str, annotation: object, namespace: Mapping[str, object]) -> object:
+    if annotation is inspect.Parameter.empty:
+        raise TraceError(
+            f"{function.__name__}: parameter {name!r} has no annotation; write {name}: pt.Tensor(shape, dtype), a dtype or "
+            "pt.Pointer(dtype), or make it keyword-only if it is a static Python value"
+        )
+    if isinstance(annotation, str):
+        closure = inspect.getclosurevars(function).nonlocals
+        try:
+            annotation = eval(annotation, function.__globals__, {**namespace, **closure})  # noqa: S307
+        except Exception as error:
+            raise TraceError(
+                f"{function.__name__}: the annotation of {name!r}, {annotation!r}, fails: {error}"
+            ) from error
+    if get_origin(annotation) is Annotated:
+        inner = [item for item in get_args(annotation)[1:] if isinstance(item, (Tensor, Pointer))]
+        if len(inner) != 1:
+            raise TraceError(
+                f"{function.__name__}: Annotated parameter {name!r} needs one pt.Tensor(…) or pt.Pointer(…)"
+            )
+        return inner[0]
+    return annotation
+
+
+def _call(what: Any, known: Mapping[str, object], kernel_name: str, word: str) -> object:
+    """Call a grid or block function with the values it names."""
+    wanted = inspect.signature(what).parameters
+    missing = [
+        name for name in wanted if name not in known and wanted[name].default is inspect.Parameter.empty
+    ]
+    if missing:
+        have = ", ".join(known) or "nothing"
+        raise TraceError(f"{kernel_name}: {word}= asks for {missing[0]!r}; it may ask for {have}")
+    return what(**{name: known[name] for name in wanted if name in known})
+
+
+def _hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+# --- arguments ------------------------------------------------------------------------------------------------------
+def _check_tensor(what: str, description: Tensor, given: Any, found: dict[str, tuple[int, str]]) -> None:
+    from ptxtile.execute import array_facts
+
+    facts = array_facts(what, given)
+    if facts.dtype is not description.dtype:
+        raise OperandError(f"{what} is {facts.dtype.name} and must be {description.dtype.name}")
+    if len(facts.shape) != len(description.dims) or any(
+        isinstance(due, int) and due != size for due, size in zip(description.dims, facts.shape)
+    ):
+        due = ", ".join(part.name if isinstance(part, Dim) else str(part) for part in description.dims)
+        raise OperandError(f"{what} has shape {facts.shape} and must have ({due})")
+    for due, size in zip(description.dims, facts.shape):
+        if isinstance(due, Dim):
+            known, where = found.setdefault(due.name, (size, what))
+            if known != size:
+                raise OperandError(
+                    f"{what}: the size {due.name} is {size} here and {known} in {where.rpartition(' ')[2]}"
+                )
+    if facts.address is not None and facts.address % description.alignment:
+        raise OperandError(
+            f"{what} starts at address {facts.address:#x}, which is not {description.alignment}-byte aligned as "
+            f"its description says (align=)"
+        )
