@@ -1,6 +1,7 @@
 """Coordinate → register, lane, warp, address: axes, tile layouts, swizzles, and what follows from them.
 
-Nothing here knows PTX, tensors or traces; a builder lowers `plan()` itself.
+Nothing here knows PTX, tensors or traces; a builder lowers `plan()` itself. Bank conflicts are counted in
+`ptxtile.layout.banks`, which is not loaded with the package.
 """
 
 from ptxtile.layout.axis import (
@@ -23,7 +24,6 @@ from ptxtile.layout.axis import (
     wgid,
     wid_in_wg,
 )
-from ptxtile.layout.banks import BankReport, Conflict, bank_conflicts
 from ptxtile.layout.grouping import Term
 from ptxtile.layout.iters import Iter
 from ptxtile.layout.layout import Replica, TileLayout
@@ -33,9 +33,7 @@ from ptxtile.layout.swizzle import ComposeLayout, Layout, Swizzle, as_layout
 __all__ = [
     "AXES",
     "Axis",
-    "BankReport",
     "ComposeLayout",
-    "Conflict",
     "Iter",
     "Layout",
     "R",
@@ -48,7 +46,6 @@ __all__ = [
     "Term",
     "TileLayout",
     "as_layout",
-    "bank_conflicts",
     "bx",
     "by",
     "bz",

@@ -7,7 +7,6 @@ thread, warp or block owns it. The set of axes is closed: a misspelt name is an 
 
 from __future__ import annotations
 
-import difflib
 import operator
 from dataclasses import dataclass
 from typing import Literal, SupportsIndex
@@ -130,6 +129,8 @@ m, bx, by, bz, cbx, cby, cbz, tx, warpid, laneid, wgid, tid_in_wg, wid_in_wg, TL
 def _unknown(name: object) -> str:
     text = f"unknown axis {name!r}"
     if isinstance(name, str):
+        import difflib  # noqa: PLC0415 - slow to import, and only this message needs it
+
         near = difflib.get_close_matches(name, _KINDS, n=1)
         if near:
             text += f"; did you mean {near[0]!r}?"

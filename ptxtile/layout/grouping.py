@@ -120,7 +120,8 @@ def _window(group: Sequence[Iter], size: int, start: int | None, multiple: int, 
         else:
             raise LayoutError(
                 f"{fail}: a window of {size} from {_start_text(start, multiple)} crosses the end of an iter"
-                f" of extent {it.extent}\n  start and size must be multiples of {it.extent}, or stay inside one"
+                f" of extent {it.extent}\n"
+                f"  start and size must be multiples of {it.extent}, or stay inside one"
             )
     taken.reverse()
     return taken

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ptxtile.errors import LayoutError
-from ptxtile.layout import ComposeLayout, Conflict, S, bank_conflicts
+from ptxtile.layout import ComposeLayout, S
+from ptxtile.layout.banks import Conflict, bank_conflicts
 
 
 def test_a_row_has_none_and_a_column_has_all():

@@ -131,6 +131,10 @@ NAMES = {name: getattr(namespace, name) for name in namespace.__all__} | {"np": 
             "S[(3, 4) : (5, 1)].compose(S[3:3])",
             "S[(3, 4) : (5, 1)] cannot be composed with S[3 : 3]: S[3 : 3] does not step evenly through the outer extents",
         ),
+        (
+            "S[(3, 4) : (5, 1)].compose(S[2 : -1] + 4)",
+            "S[(3, 4) : (5, 1)] cannot be composed with S[2 : -1] + 4: a sum of inner strides carries from one outer extent into the next",
+        ),
         ("L.permute_dims((0, 0))", "(0, 0) is no permutation of 0 to 1"),
         ("L.permute_by_groups((0, 1), (0,))", "separators (0, 1) must rise from 0 to the number of iters, 2"),
         (

@@ -64,7 +64,7 @@ def test_swizzles():
 
 @pytest.mark.parametrize("mode", [1, 2, 3])
 def test_shared_memory_swizzles_move_16_byte_units(mode):
-    """Float16: the 32, 64 and 128-byte swizzles XOR 1 to 3 bits of the line into those of the 16-byte unit."""
+    """Float16, swizzles of 32, 64, 128 bytes: XOR 1 to 3 bits of the line into those of the 16-byte unit."""
     layout = ComposeLayout(3, mode, 3, S[8, 8, 8])
     for line, unit, element in np.ndindex(8, 8, 8):
         moved = unit ^ line % (1 << mode)
