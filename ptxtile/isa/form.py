@@ -31,7 +31,7 @@ from ptxtile import tracing
 Shape = Union[str, tuple["Shape", ...]]
 
 Kind = Literal[
-    "value", "address", "vector", "pair", "label", "function", "list", "prototype", "symbol", "sink"
+    "value", "address", "vector", "pair", "label", "labels", "function", "list", "prototype", "symbol", "sink"
 ]
 
 
@@ -57,6 +57,9 @@ class Operand:
     space      the state space of an address, with its dot; "" is generic
     elements   the two of a pair; of an address, what stands after the base inside the brackets
     selector   the alternatives of a part selector (r1.b0), empty if none may stand here
+    selected   a part selector must stand here
+    literals   the kinds of literal that may stand here: "int", "f32", "f64"
+    choices    the only integers that may stand here, empty if any within `bounds`
     """
 
     name: str
@@ -76,6 +79,9 @@ class Operand:
     space: str | None = None
     elements: tuple[Operand, ...] = ()
     selector: tuple[str, ...] = ()
+    selected: bool = False
+    literals: frozenset[str] = frozenset()
+    choices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

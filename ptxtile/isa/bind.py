@@ -1,0 +1,225 @@
+"""Operand shapes → the one signature of a form that they fit, or an OperandError that says what each operand takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxtile.errors import OperandError
+from ptxtile.isa import registers, types
+from ptxtile.isa.form import Form, Operand, Shape, Signature
+
+
+def bind(form: Form, shapes: tuple[Shape, ...]) -> Signature:
+    """The signature of `form` that operands of these shapes (see `form`) fit.
+
+    Raises OperandError naming the operand, what it takes and what was given, for the signature, or the signatures, that come nearest.
+    Remembered in `form.bound`.
+    """
+    known = form.bound.get(shapes)
+    if known is not None:
+        return known
+    for signature in form.signatures:
+        if len(signature.operands) == len(shapes) and all(map(fits, signature.operands, shapes)):
+            form.bound[shapes] = signature
+            return signature
+    raise OperandError(_message(form, shapes))
+
+
+def fits(operand: Operand, shape: Shape) -> bool:
+    """Whether one operand may have this shape."""
+    if operand.kind == "value" and isinstance(shape, str):
+        return _value(operand, shape)
+    if not isinstance(shape, str):
+        return _compound(operand, shape)
+    if operand.kind == "label":
+        return shape == "label"
+    if operand.kind == "sink":
+        return shape == "_"
+    if operand.kind in ("function", "prototype", "labels", "symbol"):
+        return shape == "label" or shape.startswith("sym:")
+    return False
+
+
+def _value(operand: Operand, shape: str) -> bool:
+    if operand.selected:
+        return False
+    if shape in operand.registers:
+        return operand.register
+    if shape in ("int", "f32lit", "f64lit"):
+        return operand.immediate and shape.removesuffix("lit") in operand.literals
+    if shape == "_":
+        return operand.sink
+    if shape == "!pred":
+        return operand.negatable
+    if shape.startswith("sreg:"):
+        return operand.special and _special(operand, shape[5:])
+    return shape.startswith("sym:") and operand.symbol
+
+
+def _special(operand: Operand, name: str) -> bool:
+    found = registers.special_register(name)
+    if found is None or operand.type is None or found.elements:
+        return False
+    return any(_reads(operand.type, each) for each in (found.type, found.narrow) if each is not None)
+
+
+def _reads(wanted: str, given: str) -> bool:
+    known = types.all_types()
+    if wanted == ".pred" or given == ".pred":
+        return wanted == given
+    return known[wanted].bits == known[given].bits and known[wanted].kind in ("b", "u", "s")
+
+
+def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
+    mark, *parts = shape
+    if mark == ".":
+        return operand.kind == "value" and parts[0] in operand.selector and parts[1] in operand.registers
+    if mark == "{":
+        return operand.kind == "vector" and len(parts) == operand.length and all(map(fits, elements(operand), parts))
+    if mark == "|":
+        return operand.kind == "pair" and len(parts) == 2 and all(map(fits, operand.elements, parts))
+    if mark == "[":
+        inner = operand.elements
+        return (
+            operand.kind == "address"
+            and len(parts) == 1 + len(inner)
+            and _base(operand, parts[0])
+            and all(map(fits, inner, parts[1:]))
+        )
+    return mark == "(" and operand.kind == "list"
+
+
+def elements(operand: Operand) -> Sequence[Operand]:
+    """The elements of a vector operand: those written out, or the same one so many times."""
+    if operand.elements:
+        return operand.elements
+    one = Operand(
+        operand.name, operand.role, "value", operand.type, operand.carrier, operand.registers, 1, operand.register,
+        operand.immediate, operand.bounds, operand.sink, literals=operand.literals, choices=operand.choices,
+    )  # fmt: skip
+    return (one,) * operand.length
+
+
+def _base(operand: Operand, shape: Shape) -> bool:
+    if not isinstance(shape, str):
+        return False
+    if shape in operand.registers:
+        return True
+    return (shape == "int" and operand.immediate) or (operand.symbol and shape.startswith("sym:"))
+
+
+def check_literals(form: Form, signature: Signature, values: Sequence[object]) -> None:
+    """Check integer literals against `bounds` and `choices`.
+
+    `values` has one entry an operand: the integer, or anything else where there is none to check. OperandError otherwise.
+    """
+    for number, (operand, value) in enumerate(zip(signature.operands, values), 1):
+        if not isinstance(value, int) or isinstance(value, bool):
+            continue
+        if operand.choices and value not in operand.choices:
+            wanted = "one of " + ", ".join(map(str, operand.choices))
+        elif operand.bounds is not None and not operand.bounds[0] <= value <= operand.bounds[1]:
+            wanted = f"{operand.bounds[0]} to {operand.bounds[1]}"
+        else:
+            continue
+        raise OperandError(f"{form.spelling}: operand {number} ({operand.name}) is {value}, but must be {wanted}")
+
+
+def _message(form: Form, shapes: tuple[Shape, ...]) -> str:
+    counts = sorted({len(each.operands) for each in form.signatures})
+    same = [each for each in form.signatures if len(each.operands) == len(shapes)]
+    if not same:
+        wanted = " or ".join(map(str, counts))
+        plural = "" if counts == [1] else "s"
+        lists = "\n".join(f"  {form.spelling} {written(each)}" for each in form.signatures[:6])
+        return f"{form.spelling} takes {wanted} operand{plural}, {len(shapes)} given\n{lists}"
+    nearest = _nearest(same, shapes)
+    lines = [f"{form.spelling} does not take these operands"]
+    for signature in nearest:
+        lines.append(f"  {form.spelling} {written(signature)}")
+        for number, (operand, shape) in enumerate(zip(signature.operands, shapes), 1):
+            if not fits(operand, shape):
+                lines.append(f"    operand {number} ({operand.name}) must be {takes(operand)}, not {given(shape)}")
+    return "\n".join(lines)
+
+
+def _nearest(signatures: Sequence[Signature], shapes: tuple[Shape, ...]) -> list[Signature]:
+    """The signatures with the fewest operands that do not fit, at most three."""
+    misses = [sum(not fits(o, s) for o, s in zip(each.operands, shapes)) for each in signatures]
+    return [each for each, count in zip(signatures, misses) if count == min(misses)][:3]
+
+
+def written(signature: Signature) -> str:
+    """The operand list of a signature as text: "d, [a], {b, c}"."""
+    return ", ".join(_written(each) for each in signature.operands)
+
+
+def _written(operand: Operand) -> str:
+    if operand.kind == "address":
+        return "[" + ", ".join([operand.name, *map(_written, operand.elements)]) + "]"
+    if operand.kind == "vector" and not operand.elements:
+        return "{" + ", ".join(f"{operand.name}{n}" for n in range(operand.length)) + "}"
+    return f"({operand.name})" if operand.kind == "list" else operand.name
+
+
+def takes(operand: Operand) -> str:
+    """Words for what may stand at an operand: "a .f32 register (f32, b32) or a float literal"."""
+    if operand.kind == "vector":
+        return f"a vector of {operand.length} elements, each {takes(elements(operand)[0])}"
+    if operand.kind == "pair":
+        return f"a pair p|q, each {takes(operand.elements[0])}"
+    if operand.kind == "address":
+        return _takes_address(operand)
+    if operand.kind != "value":
+        return {
+            "label": "a label", "labels": "the name of a .branchtargets table", "function": "a function",
+            "list": "a list in parentheses", "prototype": "the name of a prototype", "symbol": "a variable's name",
+            "sink": "_",
+        }[operand.kind]  # fmt: skip
+    found: list[str] = []
+    if operand.register:
+        names = sorted(operand.registers, key=lambda each: (each != operand.carrier, types.REGISTER_BITS[each], each))
+        found.append(f"a {operand.type} register ({', '.join(names)})")
+    if operand.selector:
+        found.append(f"with a part {', '.join('.' + each for each in operand.selector)}")
+    if operand.immediate:
+        found.append(f"{'an integer' if operand.literals == {'int'} else 'a float' if 'int' not in operand.literals else 'a'} literal")
+    if operand.special:
+        found.append("a special register")
+    if operand.symbol:
+        found.append("a variable's or function's name")
+    if operand.negatable:
+        found.append("a negated predicate")
+    if operand.sink:
+        found.append("_")
+    return ", ".join(found[:-1]) + " or " + found[-1] if len(found) > 1 else found[0]
+
+
+def _takes_address(operand: Operand) -> str:
+    space = f"{operand.space} address" if operand.space else "generic address"
+    names = sorted(operand.registers, key=lambda each: (types.REGISTER_BITS[each], each))
+    inside = f" and {len(operand.elements)} more inside the brackets" if operand.elements else ""
+    return f"[a] with a {space} in a register ({', '.join(names)}){' or a name' if operand.symbol else ''}{inside}"
+
+
+def given(shape: Shape) -> str:
+    """Words for a shape: "a b32 register", "an integer literal", "a vector of 2"."""
+    if isinstance(shape, str):
+        words = {
+            "int": "an integer literal", "f32lit": "a float literal", "f64lit": "a float literal", "label": "a label",
+            "_": "_", "!pred": "a negated predicate",
+        }  # fmt: skip
+        if shape in words:
+            return words[shape]
+        kind, _, rest = shape.partition(":")
+        if kind == "sreg":
+            return f"the special register {rest}"
+        return f"the name of a {rest} symbol" if kind == "sym" else f"a {shape} register"
+    mark, *parts = shape
+    if mark == ".":
+        return f"the part .{parts[0]} of {given(parts[1])}"
+    if mark == "[":
+        return f"an address [{', '.join(map(given, parts))}]"
+    if mark == "{":
+        return f"a vector of {len(parts)}: {', '.join(map(given, parts))}"
+    return "a pair" if mark == "|" else "a list in parentheses"

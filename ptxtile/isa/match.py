@@ -1,0 +1,124 @@
+"""A spelling → the lines that it fits, and how: the modifiers at their pieces, in the canonical order or another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ptxtile.isa import rules
+from ptxtile.isa.condition import Values
+from ptxtile.isa.line import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a spelling: a line, the modifier at each of its pieces, and the operand lists that exist for it.
+
+    `canonical` tells whether the spelling was written in the line's own order and in full.
+    """
+
+    line: Line
+    values: Values
+    canonical: bool
+    available: tuple[rules.Available, ...]
+
+    @property
+    def spelling(self) -> str:
+        """The canonical spelling of this reading."""
+        return self.line.opcode + "".join(value for value in self.values if value is not None)
+
+
+class Opcode:
+    """All lines of one opcode, with an index from each modifier to the lines (bits) that know it."""
+
+    __slots__ = ("every", "lines", "name", "vocabulary")
+
+    def __init__(self, name: str, lines: Sequence[Line]) -> None:
+        self.name = name
+        self.lines = tuple(lines)
+        self.every = (1 << len(lines)) - 1
+        self.vocabulary: dict[str, int] = {}
+        for number, line in enumerate(lines):
+            for word in line.places:
+                self.vocabulary[word] = self.vocabulary.get(word, 0) | 1 << number
+
+    def candidates(self, words: Sequence[str]) -> Iterator[Line]:
+        """The lines that know every one of the words."""
+        bits = self.every
+        for word in words:
+            bits &= self.vocabulary.get(word, 0)
+        while bits:
+            low = bits & -bits
+            yield self.lines[low.bit_length() - 1]
+            bits ^= low
+
+
+def readings(opcode: Opcode, words: Sequence[str]) -> list[Reading]:
+    """Every reading that exists, canonical ones alone if there are any."""
+    found: list[Reading] = []
+    strict = False
+    for line in opcode.candidates(words):
+        for values, canonical in fillings(line, words):
+            if strict and not canonical:
+                continue
+            available = rules.available(line, values)
+            if not available:
+                continue
+            if canonical and not strict:
+                strict, found = True, []
+            found.append(Reading(line, values, canonical, available))
+            break
+    return found
+
+
+def fillings(line: Line, words: Sequence[str], complete: bool = True) -> list[tuple[Values, bool]]:
+    """The ways to put the words at the line's pieces, each once, canonical ones first.
+
+    With `complete` every piece that must be written is, and what may be left out is filled in.
+    """
+    count = len(line.pieces)
+    if len(words) > count:
+        return []
+    found: list[tuple[Values, bool]] = []
+    places, later = line.places, line.later
+    slots: list[str | None] = [None] * count
+    last = len(words)
+
+    def walk(index: int, used: int, canonical: bool) -> None:
+        if index == last:
+            if not complete:
+                found.append((tuple(slots), canonical))
+            elif not line.must & ~used:
+                _finish(line, slots, used, canonical, found)
+            return
+        word = words[index]
+        for place in places.get(word, ()):
+            bit = 1 << place
+            if used & bit or used & later[place]:
+                continue
+            slots[place] = word
+            walk(index + 1, used | bit, canonical and used < bit)
+            slots[place] = None
+
+    walk(0, 0, True)
+    if len(found) > 1:
+        found.sort(key=lambda each: not each[1])
+    return found
+
+
+def _finish(
+    line: Line, slots: Sequence[str | None], used: int, canonical: bool, found: list[tuple[Values, bool]]
+) -> None:
+    """Fill in what may be left out; refuse a slot with two values."""
+    missing = line.omissible & ~used
+    values = tuple(slots)
+    if missing:
+        canonical = False
+        values = tuple(
+            (piece.default or (None if piece.slot else piece.name)) if missing >> place & 1 else values[place]
+            for place, piece in enumerate(line.pieces)
+        )
+    for first, second in line.repeats:
+        if values[first] != values[second]:
+            return
+    found.append((values, canonical))

@@ -1,0 +1,182 @@
+"""Readings of a spelling → its Form: every operand list, with the type, the registers and the literals of each operand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import cast
+
+from ptxtile.errors import NotationError
+from ptxtile.isa import condition, rules, targets, types, variants
+from ptxtile.isa.condition import Values
+from ptxtile.isa.form import Form, Kind, Operand, Signature
+from ptxtile.isa.line import Declaration, Line
+from ptxtile.isa.match import Reading
+from ptxtile.isa.notation import Raw
+
+NARROW_SPACES = frozenset([".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param", ".param::entry"])
+"""State spaces whose addresses may be 32 bits wide in a module of 64-bit addresses."""
+
+_ADDRESS_64 = frozenset(["b64", "u64", "s64"])
+_ADDRESS_32 = frozenset(["b32", "u32", "s32"])
+
+
+def form(spelling: str, readings: Sequence[Reading]) -> Form:
+    """The Form of a canonical spelling from everything that reads it."""
+    signatures = tuple(each for reading in readings for each in _signatures(reading))
+    opcode, *modifiers = spelling.split(".")
+    lowest = tuple(map(min, *(a.floors for r in readings for a in r.available), (targets.NEVER,) * len(targets.facts().base)))
+    return Form(
+        spelling=spelling,
+        opcode=opcode,
+        modifiers=tuple("." + word for word in modifiers),
+        summary=readings[0].line.summary,
+        section=readings[0].line.section,
+        signatures=signatures,
+        targets=targets.as_mapping(lowest),
+    )
+
+
+def _signatures(reading: Reading) -> list[Signature]:
+    line, values = reading.line, reading.values
+    choices = variants.of(line)
+    slots = {
+        piece.name[1:]: value for piece, value in zip(line.pieces, values) if piece.slot and value is not None
+    }
+    found: list[Signature] = []
+    for available in reading.available:
+        numbers = range(len(choices)) if available.variant < 0 else [available.variant]
+        for number in numbers:
+            operands = tuple(_operand(each, line, values, choices[number].written) for each in choices[number].operands)
+            found.append(
+                Signature(
+                    operands=operands,
+                    targets=targets.as_mapping(available.floors),
+                    removed=targets.as_mapping(available.removed),
+                    slots=MappingProxyType(slots),
+                    syntax=line.text,
+                    source=line.source,
+                )
+            )
+    return found
+
+
+def _operand(raw: Raw, line: Line, values: Values, written: frozenset[str]) -> Operand:
+    kind = raw[0]
+    if kind == "list":
+        return Operand(raw[1], "in", "list", register=False)
+    if kind == "plain" and raw[1] == "_":
+        return Operand("_", "out", "sink", register=False, sink=True)
+    if kind == "pair":
+        first, second = (_declared(name, False, line, values, written) for name in raw[1:])
+        return Operand(f"{first.name}|{second.name}", first.role, "pair", elements=(first, second))
+    if kind == "vector":
+        elements = tuple(_operand(each, line, values, written) for each in raw[1])
+        name = "{" + ", ".join(each.name for each in elements) + "}"
+        head = elements[0]
+        return Operand(name, head.role, "vector", head.type, head.carrier, head.registers, len(elements), elements=elements)
+    if kind == "bracket":
+        base = raw[1][1]
+        inner = tuple(_operand(each, line, values, written) for each in raw[2])
+        return replace(_declared(base, True, line, values, written), elements=inner)
+    found = _declared(raw[1], False, line, values, written)
+    if kind == "negatable":
+        return replace(found, negatable=True)
+    if kind in ("selected", "maybe_selected"):
+        return replace(found, selector=_selector(raw[2], line), selected=kind == "selected")
+    return found
+
+
+def _selector(name: str, line: Line) -> tuple[str, ...]:
+    if name not in line.sets:
+        raise NotationError(f"{line.source}:1: there is no set {name} of part selectors")
+    return tuple(word[1:] for word in line.sets[name])
+
+
+def _declared(name: str, address: bool, line: Line, values: Values, written: frozenset[str]) -> Operand:
+    inside = rules.scope(line, written)
+    chosen: Declaration | None = None
+    for each in line.declarations.get(name, ()):
+        if each.address != address:
+            continue
+        if each.condition is None or condition.compile_(condition.truth(each.condition, inside), each.source)(values):
+            chosen = each
+    if chosen is None:
+        if address:
+            return Operand(name, "in", "address", registers=_ADDRESS_64 | _ADDRESS_32, space="", immediate=True)
+        raise NotationError(f"{line.source}:1: the operand {name} is not declared")
+    return _address(chosen, inside, values) if address else _value(chosen, line, inside, values)
+
+
+def _type_name(kind: Raw, line_scope: condition.Scope, values: Values, source: str) -> str | None:
+    if kind[0] == "last":
+        words = [word for word in values if word is not None and word in types.all_types()]
+        if not words:
+            raise NotationError(f"{source}:1: `type` stands for the last type of a spelling that has none")
+        return words[-1]
+    name: str = kind[1]
+    if name in line_scope.slots:
+        places = line_scope.places.get(name, ())
+        found = values[places[0]] if places else None
+    else:
+        found = name
+    if kind[0] == "double" and found is not None:
+        return types.double(found)
+    return found
+
+
+def _address(declared: Declaration, inside: condition.Scope, values: Values) -> Operand:
+    found = _type_name(declared.kind, inside, values, declared.source)
+    known = types.all_types().get(found) if found is not None else None
+    if known is not None and found not in (".texref", ".samplerref", ".surfref"):
+        return Operand(declared.name, "in", "address", carrier=known.carrier, registers=known.registers, space="")
+    registers = _ADDRESS_64 | _ADDRESS_32 if found in NARROW_SPACES else _ADDRESS_64
+    return Operand(
+        declared.name, "in", "address", carrier="b64", registers=registers, immediate=True, symbol=True, space=found or ""
+    )
+
+
+def _value(declared: Declaration, line: Line, inside: condition.Scope, values: Values) -> Operand:
+    name, role = declared.name, declared.role
+    flags = {each[1] for each in declared.attributes if each[0] == "flag"}
+    if declared.kind[0] == "other":
+        kind = declared.kind[1]
+        return Operand(name, cast("object", role), cast(Kind, kind), register=False, symbol=kind == "symbol")  # type: ignore[arg-type]
+    type_name = _type_name(declared.kind, inside, values, declared.source)
+    known = types.all_types().get(type_name) if type_name is not None else None
+    if known is None:
+        raise NotationError(f"{declared.source}:1: {name} has the type {type_name}, which is none, in {line.text}")
+    length = _length(declared, inside, values)
+    read = role == "in"
+    literal = "imm" in flags or (read and "reg" not in flags and bool(known.literals)) or "either" in flags
+    literals = known.literals or frozenset(["int"])
+    bounds = next((tuple(each[1:]) for each in declared.attributes if each[0] == "range"), None)
+    choices = next((tuple(each[1:]) for each in declared.attributes if each[0] == "among"), ())
+    return Operand(
+        name=name,
+        role=cast("object", role),  # type: ignore[arg-type]
+        kind="vector" if length > 1 else "value",
+        type=known.name,
+        carrier=known.carrier,
+        registers=types.wider(known.name) if "wide" in flags else known.registers,
+        length=length,
+        register="imm" not in flags,
+        immediate=literal,
+        bounds=cast("tuple[int, int] | None", bounds),
+        sink="sink" in flags,
+        special="special" in flags,
+        symbol="symbolic" in flags,
+        literals=literals if literal else frozenset(),
+        choices=choices,
+    )
+
+
+def _length(declared: Declaration, inside: condition.Scope, values: Values) -> int:
+    expression = declared.kind[-1] if declared.kind[0] in ("type", "last") else None
+    if expression is None:
+        return 1
+    length = condition.compile_(condition.value(expression, inside), declared.source)(values)
+    if not isinstance(length, int) or length < 1:
+        raise NotationError(f"{declared.source}:1: {declared.name} would have {length} elements")
+    return length

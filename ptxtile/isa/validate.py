@@ -1,0 +1,81 @@
+"""The questions about spellings: validate, is_valid, verdict, forms.
+
+Without a version the newest one of the table is meant; without a target, any target that the newest assembler still makes
+code for. A target must be known (TargetError), however old.
+"""
+
+from __future__ import annotations
+
+from ptxtile.errors import FormError
+from ptxtile.isa import explain, table, targets
+from ptxtile.isa.form import Form, Verdict
+from ptxtile.isa.table import Analysis
+
+_seen: dict[tuple[str, str | None, str | None], bool] = {}
+
+
+def is_valid(spelling: str, target: str | None = None, ptx_version: str | None = None) -> bool:
+    """Whether the assembler takes the spelling, in any order of modifiers it takes.
+
+    >>> is_valid("fma.rn.f32"), is_valid("fma.f32"), is_valid("add.rn.f32x2", "sm_90")
+    (True, False, False)
+    """
+    try:
+        return _seen[spelling, target, ptx_version]
+    except KeyError:
+        pass
+    place, version = _resolve(target, ptx_version)
+    found = table.analyse(spelling)
+    answer = found is not None and has(found, place, version)
+    if len(_seen) >= table.LIMIT:
+        _seen.clear()
+    _seen[spelling, target, ptx_version] = answer
+    return answer
+
+
+def _resolve(target: str | None, ptx_version: str | None) -> tuple[int | None, int]:
+    place = None if target is None else targets.facts().index[targets.target(target).name]
+    return place, targets.newest() if ptx_version is None else targets.version(ptx_version)
+
+
+def has(analysis: Analysis, place: int | None, version: int) -> bool:
+    """Whether some signature exists on the target at that place (None: on some supported one) in that version."""
+    for reading in analysis.readings:
+        for each in reading.available:
+            if place is not None:
+                if each.floors[place] <= version < each.removed[place]:
+                    return True
+            elif any(each.floors[i] <= version < each.removed[i] for i in targets.supported()):
+                return True
+    return False
+
+
+def validate(spelling: str, target: str | None = None, ptx_version: str | None = None) -> Form:
+    """The Form of a spelling, which may have its modifiers in any order that the assembler takes.
+
+    Raises FormError, with every reason in its text and in `.reasons`, if there is no such form or not on that target or
+    in that version; TargetError for an unknown target or version.
+    """
+    place, version = _resolve(target, ptx_version)
+    found = table.analyse(spelling)
+    if found is None:
+        fault = explain.no_form(spelling)
+        raise FormError(fault.message, spelling=spelling, reasons=fault.reasons)
+    if not has(found, place, version):
+        fault = explain.not_available(spelling, found, target, place, version)
+        raise FormError(fault.message, spelling=spelling, reasons=fault.reasons)
+    return table.form(found)
+
+
+def verdict(spelling: str, target: str | None = None, ptx_version: str | None = None) -> Verdict:
+    """What the table says of a spelling, without raising (but TargetError for an unknown target or version)."""
+    place, version = _resolve(target, ptx_version)
+    found = table.analyse(spelling)
+    if found is None:
+        return Verdict("rejected", None, explain.no_form(spelling).reasons)
+    form = table.form(found)
+    if not has(found, place, version):
+        return Verdict("rejected", form, explain.not_available(spelling, found, target, place, version).reasons)
+    if found.canonical:
+        return Verdict("canonical", form, ())
+    return Verdict("tolerated", form, explain.tolerated(spelling, found))
