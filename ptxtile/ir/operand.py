@@ -85,7 +85,7 @@ class Symbol:
         return "sym:" + self.space
 
     def __str__(self) -> str:
-        return f"{self.name}{self.offset:+d}" if self.offset else self.name
+        return f"{self.name}+{self.offset}" if self.offset else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Address:
         return ("[", self.base.shape, *(part.shape for part in self.rest))
 
     def __str__(self) -> str:
-        base = f"{self.base}{self.offset:+d}" if self.offset else str(self.base)
+        base = f"{self.base}+{self.offset}" if self.offset else str(self.base)
         return f"[{', '.join([base, *map(str, self.rest)])}]"
 
 
@@ -206,5 +206,17 @@ class Arguments:
 
 
 Operand = Union[
-    Register, Special, Integer, Float, Symbol, Label, Sink, Negated, Selected, Vector, Pair, Address, Arguments
+    Register,
+    Special,
+    Integer,
+    Float,
+    Symbol,
+    Label,
+    Sink,
+    Negated,
+    Selected,
+    Vector,
+    Pair,
+    Address,
+    Arguments,
 ]

@@ -1,0 +1,409 @@
+"""One reading of one text: pieces in order, names in their scopes, records out. Knows neither lark nor exceptions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Optional, Union
+
+from ptxtile.errors import FormError, OperandError
+from ptxtile.ir import module as m
+from ptxtile.ir import records, syntax, table
+from ptxtile.ir.constant import Fault
+from ptxtile.ir.instruction import Guard, Instruction
+from ptxtile.ir.operand import Arguments, Label, Operand, Register, Symbol
+from ptxtile.ir.plan import Mismatch, Plan, Planner
+from ptxtile.ir.records import Declarer
+from ptxtile.ir.scan import Scanner
+from ptxtile.ir.scope import Scope
+
+# No instruction of PTX comes near: the longest, a wgmma with 128 registers, has about 2,000 characters.
+_LONGEST_INSTRUCTION = 1 << 16
+_DEEPEST = 200
+_MEMO_LENGTH = 4096
+_MEMO_SIZE = 1 << 16
+_PRAGMA_END = re.compile(r"\.pragma[^;]*;\Z")
+_WORD_START = re.compile(r"[A-Za-z0-9_$%.@]+|\S")
+
+
+@dataclass(slots=True)
+class Frame:
+    """An open `{`: a function's body or a block."""
+
+    scope: Scope
+    start: int
+    header: Optional[syntax.HeaderNode] = None
+    statements: list[m.Statement] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Context:
+    """What readings share: the scanner, the grammar's statement parser, and the plans made so far."""
+
+    scanner: Scanner
+    statement: Callable[[str], object]
+    plans: dict[str, Plan] = field(default_factory=dict)
+
+
+class Reading:
+    """Reads `text`. `report` is told every Fault, at its offset in the text; if it returns, reading goes on.
+
+    `uses` are (offset, record) of every instruction, declaration and directive, in order.
+    """
+
+    def __init__(self, text: str, context: Context, report: Callable[[Fault], None]) -> None:
+        self.text = text
+        self.context = context
+        self.report = report
+        self.declarer = Declarer(table.is_type)
+        self.scope = Scope(None, table.is_special)
+        self.frames: list[Frame] = []
+        self.items: list[m.Item] = []
+        self.uses: list[tuple[int, object]] = []
+        self.head: dict[str, syntax.HeadNode] = {}
+        self.labels: dict[int, tuple[set[str], set[str]]] = {}
+        self.functions: dict[str, m.Function] = {}
+        self.unknown: set[str] = set()
+
+    # ---- the loop
+
+    def read(self) -> m.Module:
+        """The whole text."""
+        try:
+            self.text = self.context.scanner.without_comments(self.text)
+        except Fault as fault:
+            self.report(fault)
+            self.text = self.text[: fault.position]
+        self._scan_labels()
+        position, length = 0, len(self.text)
+        match = self.context.scanner.piece.match
+        while position < length:
+            found = match(self.text, position)
+            if found is None:
+                position = self._wrong(position)
+                continue
+            kind = found.lastgroup
+            if kind == "end":
+                break
+            assert kind is not None
+            position = self._piece(kind, found.start(kind), found.end())
+        for frame in reversed(self.frames):
+            self.report(Fault("this { is never closed", frame.start))
+            break
+        return self._module()
+
+    def _piece(self, kind: str, start: int, end: int) -> int:
+        """Read one piece; where to go on."""
+        try:
+            if kind == "instruction":
+                instruction = self._instruction(start, end - 1)
+                self._statements(start).append(instruction)
+                self.uses.append((start, instruction))
+                return end
+            if kind == "open":
+                self._open(start, None)
+                return end
+            if kind == "close":
+                self._close(start)
+                return end
+            if kind == "directive":
+                end = self._end_of_directive(start, end)
+            self._other(kind, start, end)
+        except Fault as fault:
+            self._fault(fault)
+            return self._after(fault.position, start, end)
+        return end
+
+    def _fault(self, fault: Fault) -> None:
+        """Tell a Fault, but an undeclared name only once."""
+        name = fault.message.removesuffix(" is not declared")
+        if name != fault.message:
+            if name in self.unknown:
+                return
+            self.unknown.add(name)
+        self.report(fault)
+
+    def _wrong(self, position: int) -> int:
+        """Text that begins no statement, or one that never ends."""
+        found = _WORD_START.search(self.text, position)
+        if found is None:
+            return len(self.text)
+        ends = found[0][0] in "@.$%_" or found[0][0].isalpha()
+        said = f"the statement that begins with {_shown(found[0])} has no end" if ends else ""
+        self.report(Fault(said or f"{_shown(found[0])} begins no statement", found.start()))
+        line = self.text.find("\n", found.start())
+        return len(self.text) if line < 0 else line
+
+    def _after(self, fault: int, start: int, end: int) -> int:
+        """Where to go on after a Fault at offset `fault` in the piece from start to end.
+
+        A missing semicolon makes two lines one piece: the second is read again if the fault is its first word.
+        """
+        line = self.text.rfind("\n", start, fault) + 1
+        if line > start and not self.text[line:fault].strip():
+            return fault
+        newline = self.text.find("\n", max(fault, start))
+        return end if newline < 0 or newline > end or self.text[start] == "." else newline
+
+    # ---- labels are known in the whole of their block, before it is read
+
+    def _scan_labels(self) -> None:
+        text, scanner = self.text, self.context.scanner
+        stack: list[tuple[set[str], set[str]]] = []
+        for found in scanner.marks.finditer(text):
+            mark = found[0]
+            if mark == "{":
+                stack.append((set(), set()))
+                self.labels[found.start()] = stack[-1]
+            elif mark == "}":
+                if stack:
+                    stack.pop()
+            elif mark == ":" and stack:
+                word = scanner.last_word.search(text, text.rfind("\n", 0, found.start()) + 1, found.start())
+                if word is not None:
+                    ahead = text[found.end() : found.end() + 64].lstrip()
+                    stack[-1][ahead.startswith(".callprototype")].add(word[1])
+
+    def _open(self, start: int, header: Optional[syntax.HeaderNode], scope: Optional[Scope] = None) -> None:
+        if header is None and not self.frames:
+            raise Fault("a block belongs in the body of a function", start)
+        if len(self.frames) >= _DEEPEST:
+            raise Fault(f"blocks nested more than {_DEEPEST} deep", start)
+        if scope is None:
+            scope = Scope(self.frames[-1].scope, table.is_special)
+        scope.labels, scope.prototypes = self.labels.get(start, (set(), set()))
+        self.frames.append(Frame(scope, start, header))
+
+    def _close(self, start: int) -> None:
+        if not self.frames:
+            raise Fault("this } closes nothing", start)
+        frame = self.frames.pop()
+        body = tuple(frame.statements)
+        if frame.header is None:
+            self.frames[-1].statements.append(m.Block(body))
+            return
+        function = self.functions.pop(frame.header.name.text)
+        self.items.append(records.with_body(function, body))
+
+    def _statements(self, start: int) -> list[m.Statement]:
+        if not self.frames:
+            raise Fault("an instruction belongs in the body of a function", start)
+        return self.frames[-1].statements
+
+    # ---- instructions
+
+    def _instruction(self, start: int, end: int) -> Instruction:
+        text = self.text[start:end]
+        scope = self.frames[-1].scope if self.frames else self.scope
+        parts = self.context.scanner.atoms.split(text)
+        key = "\0".join(parts[::2])
+        plan = self.context.plans.get(key)
+        if plan is not None:
+            try:
+                return _build(plan, parts[1::2], scope)
+            except (Fault, Mismatch, FormError, OperandError):
+                pass  # the grammar says what is wrong, and where
+        return self._new_instruction(text, start, key, scope)
+
+    def _new_instruction(self, text: str, start: int, key: str, scope: Scope) -> Instruction:
+        if len(text) > _LONGEST_INSTRUCTION:
+            raise Fault(f"a statement of {len(text):,} characters is longer than any instruction", start)
+        node = self._parse(text + ";", start)
+        if not isinstance(node, syntax.InstructionNode):
+            raise Fault("an instruction belongs here", start)
+        planner = Planner(text)
+        at = start + node.start
+        try:
+            plan = planner.plan(node)
+            leaves = [leaf.text for leaf in planner.leaves]
+            self._check_leaves(planner, plan, scope, start)
+            instruction = _build(plan, leaves, scope)
+        except Fault as fault:
+            raise Fault(fault.message, fault.position or at, fault.hint) from None
+        except FormError as error:
+            raise Fault(str(error), at) from error
+        except OperandError as error:
+            raise Fault(str(error), at) from error
+        if planner.exact and len(text) <= _MEMO_LENGTH and self._covers(planner, text):
+            if len(self.context.plans) >= _MEMO_SIZE:
+                self.context.plans.clear()
+            self.context.plans[key] = plan
+        return instruction
+
+    def _check_leaves(self, planner: Planner, plan: Plan, scope: Scope, start: int) -> None:
+        """Look every word up, so that a Fault has the place of its word."""
+        for i, leaf in enumerate(planner.leaves):
+            if i != plan.spelling:
+                try:
+                    scope.words[leaf.text]
+                except Fault as fault:
+                    raise Fault(fault.message, start + leaf.start, fault.hint) from None
+
+    def _covers(self, planner: Planner, text: str) -> bool:
+        """Whether leaves are exactly the words and numbers the scanner sees."""
+        atoms = self.context.scanner.atoms.finditer(text)
+        return [(each.start(), each[0]) for each in atoms] == [(leaf.start, leaf.text) for leaf in planner.leaves]
+
+    def _parse(self, text: str, start: int) -> object:
+        try:
+            return self.context.statement(text)
+        except Fault as fault:
+            raise Fault(fault.message, start + fault.position, fault.hint) from None
+
+    # ---- everything else
+
+    def _end_of_directive(self, start: int, end: int) -> int:
+        """A piece is cut at the first `;`, `{` or `=`; some go on after it."""
+        while True:
+            last = self.text[end - 1]
+            if last == "=":
+                more = self.context.scanner.initial.match(self.text, end)
+                if more is None:
+                    raise Fault("this initialiser has no end", end - 1)
+                return more.end()
+            head = self.text[start:end]
+            if last == "{" or not _PRAGMA_END.search(head, 1) or not re.search(r"\.(?:entry|func)\b", head):
+                return end
+            more = re.compile(r"[^;{]*[;{]").match(self.text, end)
+            if more is None:
+                return end
+            end = more.end()
+
+    def _other(self, kind: str, start: int, end: int) -> None:
+        node = self._parse(self.text[start:end], start)
+        try:
+            self._take(node, start, end)
+        except Fault as fault:
+            raise Fault(fault.message, start + fault.position, fault.hint) from None
+
+    def _take(self, node: object, start: int, end: int) -> None:
+        scope = self.frames[-1].scope if self.frames else self.scope
+        if isinstance(node, syntax.HeaderNode):
+            self._function(node, start, end)
+        elif isinstance(node, syntax.HeadNode):
+            self._head(node)
+        elif isinstance(node, syntax.DeclarationNode):
+            for record in self.declarer.declaration(node, scope):
+                self._add(record, start)
+        elif isinstance(node, syntax.AliasNode):
+            self._alias(node)
+        else:
+            self._add(self._record(node, scope), start)
+
+    def _record(self, node: object, scope: Scope) -> Union[m.Statement, m.Item]:
+        if isinstance(node, syntax.LabelNode):
+            return self._label(node, scope)
+        if isinstance(node, syntax.LocNode):
+            return records.loc(node)
+        if isinstance(node, syntax.DirectiveNode):
+            return records.directive(node)
+        if isinstance(node, syntax.FileNode):
+            return m.Directive("file", node.values)
+        if isinstance(node, syntax.SectionNode):
+            return records.section(node)
+        if isinstance(node, syntax.TargetsNode):
+            return self._targets(node, scope)
+        if isinstance(node, syntax.PrototypeNode):
+            return self.declarer.prototype(node)
+        raise Fault("this does not belong here")
+
+    def _add(self, record: Union[m.Statement, m.Item], start: int) -> None:
+        self.uses.append((start, record))
+        if self.frames:
+            self.frames[-1].statements.append(record)  # type: ignore[arg-type]
+        elif isinstance(record, (m.Variable, m.Directive, m.Section)):
+            self.items.append(record)
+        else:
+            raise Fault("this belongs in the body of a function")
+
+    def _label(self, node: syntax.LabelNode, scope: Scope) -> m.LabelMark:
+        if not self.frames:
+            raise Fault("a label belongs in the body of a function", node.name.start)
+        name = node.name.text
+        if name in scope.declared:
+            raise Fault(f"{name} is declared twice in the same scope", node.name.start)
+        scope.declared[name] = Label(name)
+        return m.LabelMark(name)
+
+    def _targets(self, node: syntax.TargetsNode, scope: Scope) -> m.Targets:
+        for word in node.labels:
+            found = scope.find(word.text)
+            if not isinstance(found, (Label, Symbol)):
+                raise Fault(f"{word.text} is not declared", word.start)
+        return m.Targets(node.name.text, node.kind, tuple(word.text for word in node.labels))
+
+    def _alias(self, node: syntax.AliasNode) -> None:
+        if not isinstance(self.scope.find(node.aliasee.text), Symbol):
+            raise Fault(f"{node.aliasee.text} is not declared", node.aliasee.start)
+        if self.scope.find(node.name.text) is None:
+            self.scope.declare(node.name.text, Symbol(node.name.text, "func"), node.name.start)
+        self.items.append(m.Alias(node.name.text, node.aliasee.text))
+
+    def _function(self, node: syntax.HeaderNode, start: int, end: int) -> None:
+        if self.frames:
+            raise Fault("a function does not belong in the body of another", node.name.start)
+        name, opens = node.name.text, self.text[end - 1] == "{"
+        scope = Scope(self.scope, table.is_special)
+        before = self.scope.find(name)
+        if before is None:
+            self.scope.declare(name, Symbol(name, "func"), node.name.start)
+        elif not isinstance(before, Symbol) or before.space != "func" or (opens and self._has_body(name)):
+            raise Fault(f"{name} is declared twice", node.name.start)
+        function = self.declarer.function(node, self.scope, scope, () if opens else None)
+        self.uses.append((start, function))
+        if opens:
+            self.functions[name] = function
+            self._open(end - 1, node, scope)
+        else:
+            self.items.append(function)
+
+    def _has_body(self, name: str) -> bool:
+        return any(isinstance(each, m.Function) and each.name == name and each.body is not None for each in self.items)
+
+    def _head(self, node: syntax.HeadNode) -> None:
+        if node.name in self.head:
+            raise Fault(f"a second .{node.name}", node.start)
+        order = {"version": [], "target": ["version"], "address_size": ["version", "target"]}[node.name]
+        if self.items or self.frames or list(self.head) != order:
+            raise Fault(f".{node.name} belongs at the head: .version, .target, .address_size, then the rest", node.start)
+        self.head[node.name] = node
+
+    def _module(self) -> m.Module:
+        for name in ("version", "target"):
+            if name not in self.head:
+                self.report(Fault(f"a module begins with .version and .target; it has no .{name}", 0))
+        version, target = self.head.get("version"), self.head.get("target")
+        size = self.head.get("address_size")
+        bits = int(size.values[0]) if size is not None else 64
+        if bits not in (32, 64):
+            self.report(Fault(f".address_size is 32 or 64, not {bits}", size.start if size else 0))
+        names = target.values if target else ("",)
+        return m.Module(version.values[0] if version else "", names[0], tuple(self.items), names[1:], bits)
+
+
+def _build(plan: Plan, leaves: list[str], scope: Scope) -> Instruction:
+    """The instruction of a plan; raises Fault, Mismatch, FormError, OperandError."""
+    words, at = scope.words, plan.spelling
+    if plan.builds is None:
+        operands: tuple[Operand, ...] = tuple([words[leaf] for leaf in leaves[at + 1 :]])
+    else:
+        operands = tuple([build(leaves, words) for build in plan.builds])
+    form = table.FORMS[leaves[at]]
+    for operand in operands:
+        if type(operand) is Arguments and len(operand.elements) == 1 and not table.takes_lists(form):
+            operands = tuple([table.unwrapped(each) for each in operands])
+            break
+    signature = table.bind(form, operands)
+    guard = None
+    if plan.guarded:
+        register = words[leaves[0]]
+        if not isinstance(register, Register) or register.type != "pred":
+            raise Fault(f"a guard is a predicate register; {leaves[0]} is none")
+        guard = Guard(register, plan.negated)
+    return Instruction(form, operands, guard, signature)
+
+
+def _shown(text: str) -> str:
+    """A piece of the user's text for a message, not too long, printable."""
+    return ascii(text if len(text) <= 40 else text[:37] + "...")

@@ -1,0 +1,256 @@
+"""From the syntax of declarations and directives to the records of `module`, and the names they declare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Union
+
+from ptxtile.ir import module as m
+from ptxtile.ir import syntax
+from ptxtile.ir.constant import Fault
+from ptxtile.ir.operand import Float, Integer, Symbol
+from ptxtile.ir.scope import Scope
+from ptxtile.ir.syntax import Align, Attribute, DeclarationNode, Declarator, ParameterNode, Prefix, Qualifier
+
+_LINKAGE = frozenset(["visible", "extern", "weak", "common"])
+_SPACES = frozenset(["reg", "const", "global", "local", "param", "shared", "tex"])
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+_OPAQUE = frozenset(["texref", "samplerref", "surfref"])
+
+
+@dataclass(slots=True)
+class Prefixes:
+    """The qualifiers before a declared name, each in its place."""
+
+    linkage: str = ""
+    space: str = ""
+    type: str = ""
+    vector: int = 1
+    align: int | None = None
+    pointer: bool = False
+    pointer_space: str = ""
+    pointer_align: int | None = None
+    attributes: list[str] = field(default_factory=list)
+    start: int = 0
+
+
+def _once(already: object, text: str, start: int) -> None:
+    if already:
+        raise Fault(f"{text} after .{already}: one of them is too many", start)
+
+
+def sort(prefixes: Sequence[Prefix], is_type: Callable[[str], bool]) -> Prefixes:
+    """Qualifiers in any order to fields; a Fault for one that is unknown or too many."""
+    found = Prefixes(start=prefixes[0].start if prefixes else 0)
+    for prefix in prefixes:
+        if isinstance(prefix, Align):
+            _align(found, prefix)
+        elif isinstance(prefix, Attribute):
+            found.attributes.append(prefix.text)
+        else:
+            _qualifier(found, prefix, is_type)
+    return found
+
+
+def _align(found: Prefixes, prefix: Align) -> None:
+    if prefix.value <= 0 or prefix.value & (prefix.value - 1):
+        raise Fault(f"an alignment is a power of two, not {prefix.value}", prefix.start)
+    if found.pointer:
+        found.pointer_align = prefix.value
+    elif found.align is not None:
+        raise Fault("a second .align", prefix.start)
+    else:
+        found.align = prefix.value
+
+
+def _qualifier(found: Prefixes, prefix: Qualifier, is_type: Callable[[str], bool]) -> None:
+    name = prefix.text[1:]
+    if found.pointer and name in _SPACES:
+        _once(found.pointer_space, prefix.text, prefix.start)
+        found.pointer_space = name
+    elif name in _LINKAGE:
+        _once(found.linkage, prefix.text, prefix.start)
+        found.linkage = name
+    elif name in _SPACES:
+        _once(found.space, prefix.text, prefix.start)
+        found.space = name
+    elif name in _VECTORS:
+        found.vector = _VECTORS[name]
+    elif name == "ptr":
+        found.pointer = True
+    elif name in _OPAQUE or is_type(name):
+        _once(found.type, prefix.text, prefix.start)
+        found.type = name
+    else:
+        raise Fault(f"{prefix.text} is no state space, type or linkage", prefix.start)
+
+
+class Declarer:
+    """Makes records of declarations and enters their names into a scope."""
+
+    def __init__(self, is_type: Callable[[str], bool]) -> None:
+        self.is_type = is_type
+
+    def declaration(self, node: DeclarationNode, scope: Scope) -> list[Union[m.RegisterDeclaration, m.Variable]]:
+        """`.reg …;` or a variable, or several of them in one statement."""
+        prefixes = sort(node.prefixes, self.is_type)
+        if not prefixes.space:
+            raise Fault("a declaration needs a state space, such as .reg or .global", node.start)
+        if not prefixes.type:
+            raise Fault(f".{prefixes.space} declares nothing without a type", node.start)
+        if prefixes.space == "reg":
+            return list(_registers(prefixes, node.declarators, scope))
+        return [variable(prefixes, each, scope) for each in node.declarators]
+
+    def parameter(self, node: ParameterNode, scope: Scope | None) -> m.Parameter:
+        """One parameter; its name is declared if a scope is given and the name is not `_`."""
+        prefixes = sort(node.prefixes, self.is_type)
+        name, declarator = node.declarator.name, node.declarator
+        space = prefixes.space or "param"
+        if space not in ("param", "reg") or not prefixes.type or declarator.initial is not None:
+            raise Fault("a parameter is .param or .reg with a type and a name", prefixes.start)
+        if scope is not None and name.text != "_":
+            if space == "reg":
+                scope.register(name.text, prefixes.type, prefixes.vector, name.start)
+            else:
+                scope.declare(name.text, Symbol(name.text, _symbol_space(prefixes)), name.start)
+        return m.Parameter(
+            name.text,
+            prefixes.type,
+            declarator.shape,
+            prefixes.align,
+            space,
+            prefixes.vector,
+            prefixes.pointer,
+            prefixes.pointer_space,
+            prefixes.pointer_align,
+        )
+
+    def function(
+        self, node: syntax.HeaderNode, module: Scope, scope: Scope, body: tuple[m.Statement, ...] | None
+    ) -> m.Function:
+        """A header; parameters are declared in `scope`, the function itself in `module`."""
+        prefixes = sort(node.prefixes, self.is_type)
+        if prefixes.space or prefixes.type:
+            raise Fault(f".{prefixes.space or prefixes.type} does not belong before a function", prefixes.start)
+        if node.entry and node.returns:
+            raise Fault("a kernel returns nothing", node.name.start)
+        return m.Function(
+            node.name.text,
+            node.entry,
+            parameters=tuple(self.parameter(each, scope) for each in node.parameters),
+            returns=tuple(self.parameter(each, scope) for each in node.returns),
+            directives=tuple(map(directive, node.directives)),
+            linkage=prefixes.linkage,
+            body=body,
+            attributes=tuple(prefixes.attributes),
+        )
+
+    def prototype(self, node: syntax.PrototypeNode) -> m.Prototype:
+        """`name: .callprototype …;`"""
+        directives = tuple(map(directive, node.directives))
+        return m.Prototype(
+            node.name.text,
+            tuple(self.parameter(each, None) for each in node.returns),
+            tuple(self.parameter(each, None) for each in node.parameters),
+            any(each.name == "noreturn" for each in directives),
+            tuple(each for each in directives if each.name != "noreturn"),
+        )
+
+
+def _registers(prefixes: Prefixes, declarators: Sequence[Declarator], scope: Scope) -> list[m.RegisterDeclaration]:
+    """Neighbours with the same count share a record."""
+    found: list[m.RegisterDeclaration] = []
+    for each in declarators:
+        if each.shape or each.initial is not None:
+            raise Fault(f"the register {each.name.text} takes neither extents nor a value", each.name.start)
+        if each.count is None:
+            scope.register(each.name.text, prefixes.type, prefixes.vector, each.name.start)
+        elif each.count < 1:
+            raise Fault(f"{each.name.text}<{each.count}> declares no register", each.name.start)
+        else:
+            scope.range(each.name.text, each.count, prefixes.type, prefixes.vector, each.name.start)
+        if found and found[-1].count == each.count:
+            last = found.pop()
+            names = (*last.names, each.name.text)
+            found.append(m.RegisterDeclaration(last.type, names, last.count, last.vector))
+        else:
+            found.append(m.RegisterDeclaration(prefixes.type, (each.name.text,), each.count, prefixes.vector))
+    return found
+
+
+def _symbol_space(prefixes: Prefixes) -> str:
+    return prefixes.type if prefixes.type in _OPAQUE and prefixes.space != "param" else prefixes.space or "param"
+
+
+def variable(prefixes: Prefixes, node: Declarator, scope: Scope) -> m.Variable:
+    """One variable, whose name is declared before its initialiser is read: it may hold its own address."""
+    name, space = node.name, _symbol_space(prefixes)
+    if node.count is None:
+        scope.declare(name.text, Symbol(name.text, space), name.start)
+    else:
+        for i in range(min(node.count, 1 << 16)):
+            scope.declare(f"{name.text}{i}", Symbol(f"{name.text}{i}", space), name.start)
+    return m.Variable(
+        prefixes.space,
+        prefixes.type,
+        name.text,
+        node.shape,
+        prefixes.align,
+        prefixes.vector,
+        prefixes.linkage,
+        None if node.initial is None else _initial(node.initial, scope),
+        tuple(prefixes.attributes),
+        node.count,
+    )
+
+
+def _initial(node: syntax.InitialNode, scope: Scope) -> m.Initial:
+    if isinstance(node, (Integer, Float)):
+        return node
+    if isinstance(node, syntax.Place):
+        return _place(node, scope)
+    if isinstance(node, syntax.Masked):
+        return m.MaskedSymbol(node.mask, _place(node.place, scope))
+    return tuple([_initial(each, scope) for each in node])
+
+
+def _place(node: syntax.Place, scope: Scope) -> Symbol | m.GenericSymbol:
+    found = scope.find(node.word.text)
+    if not isinstance(found, Symbol):
+        raise Fault(f"{node.word.text} is no variable or function declared before", node.word.start)
+    symbol = Symbol(found.name, found.space, node.offset)
+    return m.GenericSymbol(symbol) if node.generic else symbol
+
+
+def directive(node: syntax.DirectiveNode) -> m.Directive:
+    """A performance directive or .pragma."""
+    return m.Directive(node.name, node.values)
+
+
+def loc(node: syntax.LocNode) -> m.Loc:
+    """`.loc`; its function name is a label of a debug section."""
+    function = node.function and Symbol(node.function.word.text, "label", node.function.offset)
+    inlined = node.inlined or (None, 0, 0)
+    return m.Loc(*node.numbers, function, *inlined)
+
+
+def section(node: syntax.SectionNode) -> m.Section:
+    """`.section`; names inside it are not resolved, they may be declared anywhere."""
+    rows = tuple([(label, type_, tuple(map(_datum, values))) for label, type_, values in node.rows])
+    return m.Section(node.name, rows)
+
+
+def _datum(value: Union[Integer, Float, syntax.Datum]) -> m.Value:
+    if isinstance(value, Integer):
+        return value.value
+    if isinstance(value, Float):
+        return value
+    first = Symbol(value.name, "section" if value.name[0] == "." else "label", value.offset)
+    return (first, Symbol(value.minus, "label")) if value.minus else first
+
+
+def with_body(function: m.Function, body: tuple[m.Statement, ...]) -> m.Function:
+    """The function, with what its braces hold."""
+    return replace(function, body=body)

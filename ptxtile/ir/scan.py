@@ -1,0 +1,60 @@
+"""Cuts PTX text into pieces, one statement each, without parsing them: by the grammar's own terminals.
+
+A piece is cut where it could end if it is right; whether it is right is for the grammar to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ptxtile.ir.constant import Fault
+
+
+class Scanner:
+    """Regular expressions composed of the terminals WORD, NUMBER, STRING, VERSION and COMMENT of the grammar."""
+
+    def __init__(self, terminals: Mapping[str, str]) -> None:
+        word, number = terminals["WORD"], terminals["NUMBER"]
+        string, version = terminals["STRING"], terminals["VERSION"]
+        space = r"[ \t\r\n\f\v]"
+        flags = re.ASCII
+        loc = rf"\.loc(?:{space}+{number}){{3}}(?:{space}*,{space}*(?:function_name{space}+{word}(?:{space}*\+{space}*{number})?|inlined_at(?:{space}+{number}){{3}}))*"
+        file = rf"\.file{space}+{number}{space}*{string}(?:{space}*,{space}*{number}{space}*,{space}*{number})?"
+        head = (
+            rf"\.version{space}+{version}|\.target{space}+{word}(?:{space}*,{space}*{word})*|\.address_size{space}+{number}"
+        )
+        self.atoms = re.compile(rf"({word}|-?{number})", flags)
+        self.piece = re.compile(
+            rf"{space}*(?:"
+            rf"(?P<label>{word}{space}*:(?!:))"
+            rf"|(?P<instruction>[@A-Za-z_$%][^;]*;)"
+            rf"|(?P<line>{loc}|{file}|{head})"
+            rf"|(?P<section>\.section(?![A-Za-z0-9_$])[^{{}};]*\{{[^}}]*\}})"
+            rf"|(?P<directive>\.(?:[^;{{=\"]|{string})*[;{{=])"
+            rf"|(?P<open>\{{)|(?P<close>\}})|(?P<end>\Z))",
+            flags,
+        )
+        # the rest of a variable's declaration, after its `=`
+        self.initial = re.compile(rf"(?:[^;\"]|{string})*;", flags)
+        self.comment = re.compile(rf"{string}|//[^\n]*|/\*.*?(?:\*/|\Z)", flags | re.DOTALL)
+        self.marks = re.compile(rf"{string}|[{{}}]|:+", flags)
+        self.last_word = re.compile(rf"({word}){space}*\Z", flags)
+
+    def without_comments(self, text: str) -> str:
+        """The text with every comment turned into blanks, so that offsets stay."""
+        if "//" not in text and "/*" not in text:
+            return text
+
+        def blank(match: re.Match[str]) -> str:
+            found = match[0]
+            if found[0] == '"':
+                return found
+            if found[1] == "*" and (len(found) < 4 or not found.endswith("*/")):
+                raise Fault("this comment is never closed", match.start())
+            return _BLACK.sub(" ", found)
+
+        return self.comment.sub(blank, text)
+
+
+_BLACK = re.compile(r"[^\n]")

@@ -1,0 +1,159 @@
+"""Names and what they mean in one scope of a text: a module, a function body, a block (PTX ISA 4.3, 5.4, 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Optional, Union
+
+from ptxtile.ir import constant
+from ptxtile.ir.constant import Fault
+from ptxtile.ir.operand import Integer, Label, Operand, Register, Selected, Sink, Special, Symbol, Vector
+
+Named = Union[Register, Symbol, Label, Vector]
+
+_SINK = Sink()
+# A vector register's elements: position, and colour (5.4.2).
+_ELEMENTS = ("xyzw", "rgba")
+_PARTS = frozenset(["b0", "b1", "b2", "b3", "h0", "h1"])
+
+
+class Words(dict[str, Operand]):
+    """Memo from the text of a word or literal to the operand it is in one scope."""
+
+    __slots__ = ("scope",)
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__()
+        self.scope = scope
+
+    def __missing__(self, text: str) -> Operand:
+        found = self[text] = self.scope.meaning(text)
+        return found
+
+
+class Offsets(dict[str, int]):
+    """Memo from the text of an integer literal to its value."""
+
+    __slots__ = ()
+
+    def __missing__(self, text: str) -> int:
+        value = constant.number(text)
+        if not isinstance(value, Integer):
+            raise Fault("an offset is an integer")
+        found = self[text] = value.value
+        return found
+
+
+class Scope:
+    """One scope. `special` says whether a name is a special register."""
+
+    __slots__ = ("declared", "labels", "parent", "prototypes", "ranges", "special", "vectors", "words")
+
+    def __init__(self, parent: Optional[Scope], special: Callable[[str], bool]) -> None:
+        self.parent = parent
+        self.special = special
+        self.declared: dict[str, Named] = {}
+        self.ranges: dict[str, tuple[int, str, int]] = {}
+        self.vectors: dict[str, int] = {}
+        self.labels: set[str] = set()
+        self.prototypes: set[str] = set()
+        self.words = Words(self)
+
+    # ---- declaring
+
+    def declare(self, name: str, meaning: Named, start: int) -> None:
+        """Give `name` a meaning in this scope; a second one is a Fault."""
+        if name in self.declared or self._in_range(name) is not None or name in self.labels:
+            raise Fault(f"{name} is declared twice in the same scope", start)
+        self.declared[name] = meaning
+        if self.words:
+            self.words.clear()
+
+    def register(self, name: str, type_: str, vector: int, start: int) -> None:
+        """Declare one register, or a vector of them."""
+        self.declare(name, _register(name, type_, vector), start)
+        if vector > 1:
+            self.vectors[name] = vector
+
+    def range(self, prefix: str, count: int, type_: str, vector: int, start: int) -> None:
+        """Declare `prefix<count>`: prefix0 to prefix(count-1)."""
+        if prefix in self.ranges:
+            raise Fault(f"{prefix}<{count}> is declared twice in the same scope", start)
+        for name in self.declared:
+            number = name[len(prefix) :]
+            if name.startswith(prefix) and _is_index(number) and int(number) < count:
+                raise Fault(f"{prefix}<{count}> declares {name} a second time in the same scope", start)
+        self.ranges[prefix] = (count, type_, vector)
+        if self.words:
+            self.words.clear()
+
+    # ---- looking up
+
+    def meaning(self, text: str) -> Operand:
+        """What a word or a literal is here; a Fault if it is nothing."""
+        if text[0].isdigit() or text[0] in "-.":
+            return constant.number(text)
+        if text == "_":
+            return _SINK
+        if text == "WARP_SZ":
+            return Integer(32)
+        found = self.find(text)
+        if found is not None:
+            return found
+        if self.special(text):
+            return Special(text)
+        base, dot, part = text.partition(".")
+        if dot:
+            return self._part(text, base, part)
+        raise Fault(f"{text} is not declared")
+
+    def find(self, name: str) -> Optional[Named]:
+        """The nearest declaration of a name, or None."""
+        scope: Optional[Scope] = self
+        while scope is not None:
+            found = scope.declared.get(name) or scope._in_range(name)
+            if found is not None:
+                return found
+            if name in scope.prototypes:
+                return Symbol(name, "proto")
+            if name in scope.labels:
+                return Label(name)
+            scope = scope.parent
+        return None
+
+    def _in_range(self, name: str) -> Optional[Named]:
+        if not self.ranges or not name[-1].isdigit():
+            return None
+        at = len(name)
+        while at > 1 and name[at - 1].isdigit():
+            at -= 1
+            found = self.ranges.get(name[:at])
+            if found is not None and _is_index(name[at:]) and int(name[at:]) < found[0]:
+                return _register(name, found[1], found[2])
+        return None
+
+    def _part(self, text: str, base: str, part: str) -> Operand:
+        found = self.find(base)
+        if isinstance(found, Vector):
+            for names in _ELEMENTS:
+                at = names.find(part)
+                if len(part) == 1 and 0 <= at < len(found.elements):
+                    return found.elements[at]
+            raise Fault(f"{base} has {len(found.elements)} elements; {text} is none of them")
+        if isinstance(found, Register) and part in _PARTS:
+            return Selected(found, part)
+        if found is None:
+            raise Fault(f"{text} is not declared")
+        raise Fault(f"{base} has no part .{part}")
+
+
+def _is_index(digits: str) -> bool:
+    """`12` numbers a register of a range, `012` does not."""
+    return digits.isdigit() and len(digits) < 10 and (digits == "0" or digits[0] != "0")
+
+
+def _register(name: str, type_: str, vector: int) -> Union[Register, Vector]:
+    """A vector register is the brace group of its elements, however it is written."""
+    if vector == 1:
+        return Register(name, type_)
+    return Vector(tuple(Register(f"{name}.{part}", type_) for part in "xyzw"[:vector]))

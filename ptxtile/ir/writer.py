@@ -1,0 +1,265 @@
+"""A Module to its one canonical text.
+
+One statement a line, a tab for each level of braces, no comments, nothing that depends on the host: equal modules give
+equal bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, Optional, Union
+
+from ptxtile.ir import module as m
+from ptxtile.ir.instruction import Guard, Instruction
+from ptxtile.ir.lineinfo import Files
+from ptxtile.ir.operand import Address, Float, Integer, Operand, Register, Symbol
+
+if TYPE_CHECKING:
+    from ptxtile.isa.form import Form
+
+LineInfo = Optional[Literal["relative", "absolute"]]
+Origin = tuple[int, Union[Instruction, m.Function]]
+
+
+def write(module: m.Module, lineinfo: LineInfo = None) -> str:
+    """The text of a module, ending in a newline.
+
+    `lineinfo` adds `.file` and `.loc` for the Python lines that instructions were written at: "relative" names a file
+    from its outermost package on, "absolute" by its path, as profilers want.
+    """
+    return "\n".join(_Writer(module, lineinfo).lines) + "\n"
+
+
+def lines(module: m.Module, lineinfo: LineInfo = None) -> tuple[str, dict[int, Union[Instruction, m.Function]]]:
+    """The text, and for each line (from 1) that holds an instruction or begins a function, which one."""
+    writer = _Writer(module, lineinfo)
+    return "\n".join(writer.lines) + "\n", dict(writer.origins)
+
+
+def line(form: Form, operands: Sequence[Operand], guard: Optional[Guard] = None) -> str:
+    """The text of one instruction, with its semicolon and without indentation."""
+    head = f"{guard} {form.spelling}" if guard is not None else form.spelling
+    if not operands:
+        return head + ";"
+    return f"{head} {', '.join([each.name if each.__class__ is Register else _operand(each) for each in operands])};"
+
+
+def _operand(operand: Operand) -> str:
+    """As `str`, with the commonest address spelt out: writing is on the path of every trace."""
+    if operand.__class__ is Address and not operand.rest and operand.base.__class__ is Register:
+        name, offset = operand.base.name, operand.offset
+        return f"[{name}+{offset}]" if offset else f"[{name}]"
+    return str(operand)
+
+
+class _Writer:
+    def __init__(self, module: m.Module, lineinfo: LineInfo) -> None:
+        self.lines: list[str] = []
+        self.origins: list[Origin] = []
+        self.files = Files(module, lineinfo == "absolute") if lineinfo is not None else None
+        self._module(module)
+
+    def _module(self, module: m.Module) -> None:
+        self.lines.append(f".version {module.version}")
+        self.lines.append(f".target {', '.join([module.target, *module.modes])}")
+        self.lines.append(f".address_size {module.address_size}")
+        at = len(self.lines)
+        for item in module.items:
+            self._item(item)
+        if self.files is not None:
+            added = self.files.directives()
+            self.lines[at:at] = added
+            self.origins = [(number + len(added), what) for number, what in self.origins]
+
+    def _item(self, item: m.Item) -> None:
+        if isinstance(item, m.Function):
+            self.lines.append("")
+            self._function(item)
+        elif isinstance(item, m.Variable):
+            self.lines.append(variable(item))
+        elif isinstance(item, m.Alias):
+            self.lines.append(f".alias {item.name}, {item.aliasee};")
+        elif isinstance(item, m.Directive):
+            self.lines.append(directive(item))
+        else:
+            self._section(item)
+
+    def _section(self, section: m.Section) -> None:
+        self.lines.append(f".section {section.name}")
+        self.lines.append("{")
+        for label, type_, values in section.rows:
+            self.lines.append(f"{label}:" if label else f"\t.{type_} {', '.join(map(_value, values))}")
+        self.lines.append("}")
+
+    def _function(self, function: m.Function) -> None:
+        self.origins.append((len(self.lines) + 1, function))
+        head = [f".{function.linkage}"] if function.linkage else []
+        head.append(".entry" if function.entry else ".func")
+        if function.attributes:
+            head.append(f".attribute({', '.join(function.attributes)})")
+        if function.returns:
+            head.append(f"({', '.join(map(parameter, function.returns))})")
+        first = " ".join([*head, function.name])
+        parameters = [parameter(each) for each in function.parameters]
+        if function.entry and parameters:
+            self.lines.append(first + "(")
+            self.lines.extend(f"\t{each}," for each in parameters[:-1])
+            self.lines.append(f"\t{parameters[-1]}")
+            self.lines.append(")")
+        else:
+            self.lines.append(f"{first}({', '.join(parameters)})")
+        self.lines.extend(map(directive, function.directives))
+        if function.body is None:
+            self.lines[-1] += ";" if not self.lines[-1].endswith(";") else "\n;"
+            return
+        self.lines.append("{")
+        self._body(function.body)
+        self.lines.append("}")
+
+    def _body(self, body: tuple[m.Statement, ...]) -> None:
+        """Statements and blocks, without recursion."""
+        out, indent = self.lines, "\t"
+        stack: list[Iterator[m.Statement]] = [iter(body)]
+        if self.files is not None:
+            self.files.begin()
+        while stack:
+            for statement in stack[-1]:
+                if statement.__class__ is Instruction:
+                    if self.files is not None and statement.mark is not None:
+                        out.extend(self.files.loc(statement.mark))
+                    out.append(indent + line(statement.form, statement.operands, statement.guard))
+                    self.origins.append((len(out), statement))
+                elif isinstance(statement, m.Block):
+                    out.append(indent + "{")
+                    indent += "\t"
+                    stack.append(iter(statement.body))
+                    break
+                elif isinstance(statement, m.LabelMark):
+                    out.append(f"{statement.name}:")
+                else:
+                    out.append(indent + _statement(statement))
+            else:
+                stack.pop()
+                indent = indent[:-1]
+                if stack:
+                    out.append(indent + "}")
+
+
+def _statement(
+    statement: Union[m.RegisterDeclaration, m.Variable, m.Targets, m.Prototype, m.Loc, m.Directive, m.Section],
+) -> str:
+    if isinstance(statement, m.RegisterDeclaration):
+        return registers(statement)
+    if isinstance(statement, m.Variable):
+        return variable(statement)
+    if isinstance(statement, m.Targets):
+        return f"{statement.name}: .{statement.kind} {', '.join(statement.labels)};"
+    if isinstance(statement, m.Prototype):
+        return prototype(statement)
+    if isinstance(statement, m.Loc):
+        return loc(statement)
+    return directive(statement)
+
+
+def registers(declaration: m.RegisterDeclaration) -> str:
+    """`.reg …;`"""
+    count = "" if declaration.count is None else f"<{declaration.count}>"
+    vector = f".v{declaration.vector} " if declaration.vector > 1 else ""
+    return f".reg {vector}.{declaration.type} {', '.join([name + count for name in declaration.names])};"
+
+
+def variable(item: m.Variable) -> str:
+    """`.visible .global .align 4 .f32 name[3] = { … };`"""
+    parts = [f".{item.linkage}"] if item.linkage else []
+    parts.append(f".{item.space}")
+    if item.attributes:
+        parts.append(f".attribute({', '.join(item.attributes)})")
+    parts += _typed(item.align, item.vector, item.type)
+    count = "" if item.count is None else f"<{item.count}>"
+    parts.append(f"{item.name}{count}{_extents(item.shape)}")
+    if item.initial is not None:
+        parts.append(f"= {initial(item.initial)}")
+    return " ".join(parts) + ";"
+
+
+def parameter(item: m.Parameter) -> str:
+    """One parameter of a kernel, function or prototype."""
+    parts = [f".{item.space}"]
+    if item.pointer:
+        parts += [f".{item.type}", ".ptr"]
+        if item.pointer_space:
+            parts.append(f".{item.pointer_space}")
+        if item.pointer_align is not None:
+            parts.append(f".align {item.pointer_align}")
+    else:
+        parts += _typed(item.align, item.vector, item.type)
+    parts.append(item.name + _extents(item.shape))
+    return " ".join(parts)
+
+
+def _typed(align: Optional[int], vector: int, type_: str) -> list[str]:
+    parts = [] if align is None else [f".align {align}"]
+    if vector > 1:
+        parts.append(f".v{vector}")
+    return [*parts, f".{type_}"]
+
+
+def _extents(shape: Iterable[int]) -> str:
+    return "".join(f"[{extent}]" if extent else "[]" for extent in shape)
+
+
+def initial(value: m.Initial) -> str:
+    """What stands after `=`."""
+    if isinstance(value, (Integer, Float, Symbol)):
+        return str(value)
+    if isinstance(value, m.GenericSymbol):
+        return _generic(value)
+    if isinstance(value, m.MaskedSymbol):
+        inner = value.symbol
+        return f"0x{value.mask:X}({_generic(inner) if isinstance(inner, m.GenericSymbol) else inner})"
+    return "{" + ", ".join(map(initial, value)) + "}"
+
+
+def _generic(value: m.GenericSymbol) -> str:
+    symbol = value.symbol
+    return f"generic({symbol.name})+{symbol.offset}" if symbol.offset else f"generic({symbol.name})"
+
+
+def prototype(item: m.Prototype) -> str:
+    """`name: .callprototype (…) _ (…);`"""
+    returns = f"({', '.join(map(parameter, item.returns))}) " if item.returns else ""
+    text = f"{item.name}: .callprototype {returns}_ ({', '.join(map(parameter, item.parameters))})"
+    tail = [".noreturn"] if item.noreturn else []
+    return " ".join([text, *tail, *map(directive, item.directives)]) + ";"
+
+
+def loc(item: m.Loc) -> str:
+    """`.loc file line column` and where it was inlined."""
+    text = f".loc {item.file} {item.line} {item.column}"
+    if item.function_name is not None:
+        text += f", function_name {item.function_name}"
+    if item.inlined_file is not None:
+        text += f", inlined_at {item.inlined_file} {item.inlined_line} {item.inlined_column}"
+    return text
+
+
+def directive(item: m.Directive) -> str:
+    """A directive with its values; `.pragma` has a semicolon, `.file` a space after its number."""
+    if item.name == "pragma":
+        return f".pragma {', '.join([_quoted(value) for value in item.values])};"
+    if item.name == "file":
+        number, name, *rest = item.values
+        return ", ".join([f".file {number} {_quoted(name)}", *map(str, rest)])
+    values = ", ".join(map(_value, item.values))
+    return f".{item.name} {values}" if values else f".{item.name}"
+
+
+def _quoted(value: m.Value) -> str:
+    return f'"{value}"'
+
+
+def _value(value: m.Value) -> str:
+    if isinstance(value, tuple):
+        first, second = value
+        return f"{_value(first)}-{_value(second)}"
+    return str(value)
