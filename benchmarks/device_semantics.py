@@ -169,7 +169,11 @@ def main() -> int:
         options.emit.write_text(text.module(cases, PTX_VERSION, "sm_90"))
         return 0
     started = time.perf_counter()
-    device = Device(options.device)
+    try:
+        device = Device(options.device)
+    except (ImportError, RuntimeError) as error:
+        print(f"no CUDA device to ask: {error}", file=sys.stderr)
+        return 2
     rows: list[dict[str, object]] = []
     for start in range(0, len(cases), BATCH):
         rows += _batch(device, cases[start : start + BATCH], options.seed)

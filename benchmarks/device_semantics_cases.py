@@ -123,7 +123,6 @@ def _compare() -> Iterator[Case]:
         family = "f" if "f" in kind else kind[0]
         # Of halves only the packed comparisons write a second predicate.
         pair = ("pred",) if kind in ("f16", "bf16") else ("pred", "pred")
-        pair = ("pred", "pred")
         for operator in operators[family]:
             flushes = ("", ".ftz") if kind in ("f32", "f16", "f16x2") else ("",)
             for flush in flushes:
