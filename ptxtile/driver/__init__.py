@@ -8,7 +8,7 @@ from ptxtile.driver.assembler import Assembly, assemble, assemble_with_log, find
 from ptxtile.driver.device import Device, activate, current_ordinal, device, device_count, synchronize
 from ptxtile.driver.disassembler import disassemble, find_disassembler
 from ptxtile.driver.launch import Dim3, Geometry, Launcher, ParameterBlock, Slot, Value
-from ptxtile.driver.library import available, driver_ptx, driver_version, in_order, use
+from ptxtile.driver.library import Session, available, driver_ptx, driver_version, in_order, session, use
 from ptxtile.driver.memory import (
     DeviceBuffer,
     copy_from_device,
@@ -19,7 +19,15 @@ from ptxtile.driver.memory import (
 )
 from ptxtile.driver.module import Function, FunctionFacts, LoadedModule, load
 from ptxtile.driver.status import highest_ptx, release_for_ptx
-from ptxtile.driver.stream import Event, Stream, StreamLike, is_capturing, stream_handle, synchronize_stream
+from ptxtile.driver.stream import (
+    Event,
+    Stream,
+    StreamLike,
+    is_capturing,
+    order_after,
+    stream_handle,
+    synchronize_stream,
+)
 
 __all__ = [
     "Assembly",
@@ -33,6 +41,7 @@ __all__ = [
     "Launcher",
     "LoadedModule",
     "ParameterBlock",
+    "Session",
     "Slot",
     "Stream",
     "StreamLike",
@@ -57,8 +66,10 @@ __all__ = [
     "in_order",
     "is_capturing",
     "load",
+    "order_after",
     "release_for_ptx",
     "scratch",
+    "session",
     "stream_handle",
     "synchronize",
     "synchronize_stream",

@@ -8,7 +8,15 @@ from ptxtile.driver.device import activate
 from ptxtile.driver.library import call, session
 from ptxtile.errors import DriverError, OperandError
 
-__all__ = ["Event", "Stream", "StreamLike", "is_capturing", "stream_handle"]
+__all__ = [
+    "Event",
+    "Stream",
+    "StreamLike",
+    "is_capturing",
+    "order_after",
+    "stream_handle",
+    "synchronize_stream",
+]
 
 
 class HasCudaStream(Protocol):
@@ -86,6 +94,17 @@ def synchronize_stream(handle: int, ordinal: int) -> None:
         call("cuStreamSynchronize", "finish the work on the stream", state.binding.CUstream(handle))
 
 
+def order_after(later: int, earlier: int, ordinal: int) -> None:
+    """Let work that is put into the stream `later` from now on wait for what is in the stream `earlier`."""
+    event = Event(ordinal)
+    try:
+        event.record(earlier)
+        with activate(ordinal) as state:
+            call("cuStreamWaitEvent", "order two streams", state.binding.CUstream(later), event.handle, 0)
+    finally:
+        event.close()  # the driver keeps it until it was reached
+
+
 class Event:
     """A point in a stream, with a time stamp."""
 
@@ -97,22 +116,29 @@ class Event:
             flag = int(state.binding.CUevent_flags.CU_EVENT_DEFAULT)
             self._made: object | None = call("cuEventCreate", "make an event", flag)
 
+    @property
+    def handle(self) -> object:
+        """The CUevent; DriverError once it is closed."""
+        if self._made is None:
+            raise DriverError("the event was closed: make another")
+        return self._made
+
     def record(self, stream: StreamLike = None) -> None:
         """Place it after the work that is in the stream now."""
         with activate(self.ordinal) as state:
             handle = state.binding.CUstream(stream_handle(stream))
-            call("cuEventRecord", "record an event", self._made, handle)
+            call("cuEventRecord", "record an event", self.handle, handle)
 
     def synchronize(self) -> None:
         """Wait until the device has reached it."""
         with activate(self.ordinal):
-            call("cuEventSynchronize", "wait for an event", self._made)
+            call("cuEventSynchronize", "wait for an event", self.handle)
 
     def milliseconds_since(self, earlier: Event) -> float:
         """Device time between two events that were both reached, in milliseconds (0.5 µs resolution)."""
         with activate(self.ordinal):
             what = "read the time between two events"
-            return float(call("cuEventElapsedTime", what, earlier._made, self._made))
+            return float(call("cuEventElapsedTime", what, earlier.handle, self.handle))
 
     def close(self) -> None:
         """Destroy it. A second call does nothing."""

@@ -319,6 +319,9 @@ class Standin(ModuleType):
     def cuStreamIsCapturing(self, stream: CUstream) -> tuple[CUresult, int]:
         return self._enter("cuStreamIsCapturing", stream, context=False), int(int(stream) in self.capturing)
 
+    def cuStreamWaitEvent(self, stream: CUstream, event: CUevent, flags: int) -> tuple[CUresult]:
+        return (self._enter("cuStreamWaitEvent", stream, event, flags),)
+
     def cuEventCreate(self, flags: int) -> tuple[CUresult, CUevent]:
         return self._enter("cuEventCreate", flags), CUevent(self._number())
 

@@ -1,0 +1,167 @@
+"""What a caller may pass for a parameter: numbers, buffers, host arrays, device arrays.
+
+NumPy arrays, CPU tensors       copied to the GPU before a launch and back after it, or used in place by the
+                                emulator. C-contiguous and of native byte order, or they are refused. An array
+                                that is not writable is only read: a kernel that changes it is an error.
+ptxtile's device arrays         used in place
+__cuda_array_interface__, DLPack on a CUDA device        used in place
+numbers, constants              see `parameters.scalar_value`
+buffers                         for array parameters such as tensor maps
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Union
+
+from ptxtile.errors import OperandError
+from ptxtile.execute import dlpack
+from ptxtile.execute.arrays import DeviceArray
+from ptxtile.execute.parameters import Place, Value, blob_value, describe, scalar_value, signature
+
+if TYPE_CHECKING:
+    import numpy
+
+    HostData = numpy.ndarray[Any, Any]
+
+__all__ = ["Argument", "DeviceArgument", "HostArgument", "PlainArgument", "classify", "classify_all"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlainArgument:
+    """A value that is packed as it is."""
+
+    place: Place
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class HostArgument:
+    """An array in host memory. `writable` says whether what a kernel does to it is wanted back."""
+
+    place: Place
+    array: HostData
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceArgument:
+    """Device memory used in place: its address, its device if known, the stream it was made on if it names one."""
+
+    place: Place
+    address: int
+    ordinal: int | None
+    stream: int | None = None
+
+
+Argument = Union[PlainArgument, HostArgument, DeviceArgument]
+
+
+def _host(place: Place, array: HostData) -> HostArgument:
+    if array.dtype.hasobject:
+        raise OperandError(f"{place} cannot be an array of Python objects")
+    if not array.dtype.isnative:
+        raise OperandError(
+            f"{place} cannot be an array of foreign byte order ({array.dtype.str}): pass a native copy"
+        )
+    if not array.flags.c_contiguous:
+        raise OperandError(
+            f"{place} cannot be an array of shape {array.shape} with strides {array.strides} bytes: it is not "
+            "contiguous in row-major order; pass numpy.ascontiguousarray(…) and copy back what the kernel writes"
+        )
+    return HostArgument(place, array, bool(array.flags.writeable))
+
+
+def _interface(place: Place, given: object, interface: dict[str, Any]) -> DeviceArgument:
+    """A `__cuda_array_interface__` (version 2 or 3)."""
+    strides, shape = interface.get("strides"), interface["shape"]
+    if strides is not None and not _row_major(shape, strides, int(interface["typestr"][2:])):
+        raise OperandError(
+            f"{place} cannot be a device array of shape {tuple(shape)} with strides {tuple(strides)} bytes: it is not "
+            "contiguous in row-major order"
+        )
+    stream = interface.get("stream")
+    ordinal = getattr(getattr(given, "device", None), "index", None)  # PyTorch's; others do not say
+    return DeviceArgument(place, int(interface["data"][0]), ordinal if type(ordinal) is int else None, stream)
+
+
+def _row_major(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    if 0 in shape:
+        return True
+    expected = itemsize
+    for extent, stride in zip(reversed(shape), reversed(strides)):
+        if extent != 1 and stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def _exchanged(place: Place, given: Any, stream: int) -> HostArgument | DeviceArgument:
+    """A DLPack object."""
+    kind, ordinal = given.__dlpack_device__()
+    if kind in dlpack.HOST_KINDS:
+        import numpy
+
+        return _host(place, numpy.from_dlpack(given))
+    if kind not in dlpack.CUDA_KINDS:
+        raise OperandError(
+            f"{place} cannot be {describe(given)}: it is on a device of DLPack kind {int(kind)}"
+        )
+    view = dlpack.look(given, stream)
+    if view.strides is not None and not _row_major(view.shape, view.strides, 1):
+        raise OperandError(
+            f"{place} cannot be a device array of shape {view.shape} with strides {view.strides} elements: it is not "
+            "contiguous in row-major order"
+        )
+    return DeviceArgument(place, view.address, int(ordinal))
+
+
+def _array(place: Place, given: object, stream: int) -> HostArgument | DeviceArgument | None:
+    """An array in any of its guises; None for what is no array."""
+    if isinstance(given, DeviceArray):
+        if given.device == "emulator":
+            return _host(place, given.host)
+        return DeviceArgument(place, given.address, int(given.device))
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(given, numpy.ndarray):
+        return _host(place, given)
+    interface = getattr(given, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _interface(place, given, interface)
+    if hasattr(given, "__dlpack_device__") and hasattr(given, "__dlpack__"):
+        return _exchanged(place, given, stream)
+    return None
+
+
+def classify(place: Place, given: object, stream: int = 0) -> Argument:
+    """What `given` is for `place` in a launch on `stream`; OperandError where it cannot be passed there."""
+    if not place.kind:
+        return PlainArgument(place, blob_value(place, given))
+    if type(given) is int or type(given) is float:
+        return PlainArgument(place, scalar_value(place, given))
+    array = _array(place, given, stream) if getattr(given, "ndim", 1) or place.holds_address else None
+    if array is None or (
+        isinstance(array, HostArgument) and array.array.ndim == 0 and not place.holds_address
+    ):
+        return PlainArgument(place, scalar_value(place, given))
+    if not place.holds_address:
+        raise OperandError(
+            f"{place} cannot be an array: an array is passed as an address, for which .u64 is due"
+        )
+    return array
+
+
+def classify_all(
+    name: str, taken: tuple[Place, ...], given: tuple[object, ...], stream: int = 0
+) -> tuple[Argument, ...]:
+    """Every argument of a launch of the entry `name` on `stream`, in order.
+
+    Raises:
+        OperandError: a wrong count, or the first argument that cannot be passed.
+    """
+    if len(given) != len(taken):
+        raise OperandError(
+            f"{name} takes {len(taken)} argument{'' if len(taken) == 1 else 's'} ({signature(taken)}), not {len(given)}"
+        )
+    return tuple(classify(place, value, stream) for place, value in zip(taken, given))

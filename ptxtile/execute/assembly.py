@@ -1,0 +1,51 @@
+"""`assemble`: a module to a cubin without a GPU, kept in the user's cache, with the log's warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxtile import driver
+from ptxtile.errors import AssemblerError, OperandError
+from ptxtile.execute import cache, logs
+from ptxtile.execute.lines import locator
+from ptxtile.ir.module import Module
+
+__all__ = ["assemble", "disassemble"]
+
+
+def assemble(module: Module | str, target: str | None = None, *, options: Sequence[str] = ()) -> bytes:
+    """The cubin of a module.
+
+    Lines with a code in the assembler's log, spills and stack become AssemblerWarnings at the Python line.
+
+    Args:
+        module: a Module, or PTX text, which is passed on as it is.
+        target: "sm_90a"; a Module's own target if None.
+        options: further options of nvJitLink.
+
+    Raises:
+        AssemblerError: no assembler, or it refused the module; with the Python lines of what its log names.
+        TargetError: `target` is no target.
+    """
+    if target is None:
+        if not isinstance(module, Module):
+            raise OperandError('assemble needs a target for PTX text, such as "sm_90a"')
+        target = module.target
+    text = str(module)
+    locate = locator(module if isinstance(module, Module) else None)
+    found = driver.find_assembler()
+    digest = cache.key(text, target, options, found.version, found.path)
+    made = cache.look_up(digest)
+    if made is None:
+        try:
+            made = driver.assemble_with_log(text, target, options=options)
+        except AssemblerError as error:
+            raise logs.explained(error, locate) from error
+        cache.store(digest, made)
+    logs.warn(made.log, locate)
+    return made.cubin
+
+
+def disassemble(cubin: bytes) -> str:
+    """The SASS of a cubin; AssemblerError where nvdisasm is missing or refuses it."""
+    return driver.disassemble(cubin)

@@ -1,0 +1,197 @@
+"""One call that runs an entry of a module on either machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxtile import driver
+from ptxtile.errors import OperandError
+from ptxtile.execute.arguments import Argument, DeviceArgument, HostArgument, PlainArgument, classify_all
+from ptxtile.execute.arrays import DeviceArray
+from ptxtile.execute.entry import Entry, ModuleLike
+from ptxtile.execute.geometry import Extents, geometry
+from ptxtile.execute.machine import Machine, choose
+from ptxtile.execute.parameters import Place
+from ptxtile.execute.staging import Staged
+
+__all__ = ["launch", "run"]
+
+_FLOAT32 = 3.4e38  # a little less than the largest one; what lies beyond takes the careful way
+
+
+def run(
+    module: ModuleLike,
+    name: str,
+    arguments: Sequence[object],
+    *,
+    grid: Extents,
+    block: Extents | None = None,
+    cluster: Extents | None = None,
+    dynamic_shared: int = 0,
+    stream: driver.StreamLike = None,
+    device: Machine | None = None,
+    sanitize: bool = True,
+    seed: int = 0,
+) -> None:
+    """Run one entry of a module.
+
+    Host arrays are copied in and back, and the call waits; with device arrays alone it returns at once. To launch
+    the same entry again and again, make an `Entry` and call `launch`.
+
+    Args:
+        module: a Module, or PTX text.
+        name: the entry.
+        arguments: one a parameter; see `arguments` for what may be given.
+        grid, block, cluster, dynamic_shared: see `geometry.geometry`.
+        stream: where to launch on a GPU; the legacy default stream if None.
+        device: a CUDA ordinal or "emulator"; see `machine.choose` for the default.
+        sanitize, seed: for the emulator.
+
+    Raises:
+        OperandError: arguments or geometry that do not fit the entry.
+        DriverError: the driver refused the module or the launch, or the kernel faulted.
+        EmulatorError: the emulator stopped the program.
+    """
+    entry = Entry(module, name)
+    shape = geometry(entry.function, grid, block, cluster, dynamic_shared)
+    launch(entry, arguments, shape, stream=stream, device=device, sanitize=sanitize, seed=seed)
+
+
+def _arrays_on(given: Sequence[object]) -> int | None:
+    """The CUDA device that the first argument that knows one lives on."""
+    for value in given:
+        kind = type(value)
+        if kind is int or kind is float:
+            continue
+        if isinstance(value, DeviceArray):
+            if value.device != "emulator":
+                return value.device
+        elif hasattr(value, "__dlpack_device__") and type(value).__module__ != "numpy":
+            where, ordinal = value.__dlpack_device__()
+            if where == 2:
+                return int(ordinal)
+    return None
+
+
+def launch(
+    entry: Entry,
+    arguments: Sequence[object],
+    shape: driver.Geometry,
+    *,
+    stream: driver.StreamLike = None,
+    device: Machine | None = None,
+    sanitize: bool = True,
+    seed: int = 0,
+) -> Machine:
+    """Launch an entry; like `run` with everything looked up. Returns the machine it ran on."""
+    machine = choose(device, _arrays_on(arguments) if device is None else None)
+    given = tuple(arguments)
+    if machine == "emulator":
+        _emulate(entry, classify_all(entry.name, entry.places, given), shape, sanitize, seed)
+        return machine
+    handle = driver.stream_handle(stream)
+    values = _quick_values(entry.places, given, machine)
+    if values is not None:
+        entry.launcher(machine, shape)(values, handle)
+    else:
+        _launch(entry, classify_all(entry.name, entry.places, given, handle), shape, handle, machine)
+    return machine
+
+
+def _quick_values(
+    taken: tuple[Place, ...], given: tuple[object, ...], ordinal: int
+) -> list[driver.Value] | None:
+    """The values of a launch with our own device arrays and plain numbers that fit; None for everything else."""
+    if len(taken) != len(given):
+        return None
+    values: list[driver.Value] = []
+    for place, value in zip(taken, given):
+        kind = type(value)
+        if kind is DeviceArray and place.holds_address and value.device == ordinal:  # type: ignore[attr-defined]
+            values.append(value.address)  # type: ignore[attr-defined]
+        elif kind is int and place.kind != "b" and place.low <= value <= place.high:  # type: ignore[operator]
+            values.append(value)  # type: ignore[arg-type]
+        elif kind is float and place.code == "d":
+            values.append(value)  # type: ignore[arg-type]
+        elif kind is float and place.code == "f" and -_FLOAT32 < value < _FLOAT32:  # type: ignore[operator]
+            values.append(value)  # type: ignore[arg-type]
+        else:
+            return None
+    return values
+
+
+def _launch(
+    entry: Entry, arguments: tuple[Argument, ...], shape: driver.Geometry, stream: int, ordinal: int
+) -> None:
+    launcher = entry.launcher(ordinal, shape)
+    values: list[driver.Value] = []
+    host: list[HostArgument] = []
+    for argument in arguments:
+        if isinstance(argument, PlainArgument):
+            values.append(argument.value)
+        elif isinstance(argument, HostArgument):
+            host.append(argument)
+            values.append(0)
+        else:
+            values.append(_address(argument, ordinal, stream))
+    if not host:
+        launcher(values, stream)
+        return
+    staged = Staged(host, ordinal, stream)
+    for index, address in staged.addresses.items():
+        values[index] = address
+    try:
+        launcher(values, stream)
+    except BaseException:
+        staged.abandon()
+        raise
+    staged.finish()
+
+
+def _address(argument: DeviceArgument, ordinal: int, stream: int) -> int:
+    if argument.ordinal is not None and argument.ordinal != ordinal:
+        raise OperandError(
+            f"{argument.place} is on device {argument.ordinal}, and the launch is on device {ordinal}: "
+            f"pass device={argument.ordinal}, or copy the array"
+        )
+    if argument.stream is not None and argument.stream != stream:
+        driver.order_after(stream, argument.stream, ordinal)
+    return argument.address
+
+
+def _emulate(
+    entry: Entry, arguments: tuple[Argument, ...], shape: driver.Geometry, sanitize: bool, seed: int
+) -> None:
+    from ptxtile import emulator
+
+    values: list[object] = []
+    frozen: list[tuple[HostArgument, object]] = []
+    for argument in arguments:
+        if isinstance(argument, DeviceArgument):
+            raise OperandError(
+                f"{argument.place} is on a CUDA device, and the emulator runs on the CPU: pass a host array"
+            )
+        if isinstance(argument, PlainArgument):
+            values.append(argument.value)
+        elif argument.writable:
+            values.append(argument.array)
+        else:
+            copy = argument.array.copy()
+            frozen.append((argument, copy))
+            values.append(copy)
+    emulator.launch(
+        entry.module,
+        entry.name,
+        shape.grid,
+        shape.block,
+        values,
+        cluster=shape.cluster,
+        dynamic_shared=shape.dynamic_shared,
+        sanitize=sanitize,
+        seed=seed,
+    )
+    for kept, seen in frozen:
+        if kept.array.tobytes() != seen.tobytes():  # type: ignore[attr-defined]
+            raise OperandError(
+                f"the kernel wrote to {kept.place}, an array that is not writable; the array was left as it was"
+            )
