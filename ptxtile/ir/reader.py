@@ -114,7 +114,7 @@ def reading(text: str) -> Reading:
     def report(fault: Fault) -> None:
         line, column = Lines(text).place(fault.position)
         message = f"{fault.message}\n  {fault.hint}" if fault.hint else fault.message
-        raise ModuleSyntaxError(message, line=line, column=column)
+        raise ModuleSyntaxError(message, line=line, column=column) from None
 
     return Reading(text, context(), report)
 

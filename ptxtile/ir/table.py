@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ptxtile import isa
-from ptxtile.errors import OperandError
 from ptxtile.ir.operand import Arguments, Float, Integer, Operand
 from ptxtile.isa.form import Form, Signature
 
@@ -38,25 +37,16 @@ def bind(form: Form, operands: tuple[Operand, ...]) -> Signature:
     signature = form.bound.get(shapes)
     if signature is None:
         signature = isa.bind(form, shapes)
-    bounded = _bounded.get(id(signature))
-    if bounded is None:
-        bounded = any(each.bounds is not None for each in signature.operands)
-        _bounded[id(signature)] = bounded
-    if bounded:
-        _check_bounds(form, signature, operands)
+    limited = _limited.get(id(signature))
+    if limited is None:
+        limited = _limited[id(signature)] = any(each.bounds or each.choices for each in signature.operands)
+    if limited:
+        isa.check_literals(form, signature, [each.value if isinstance(each, Integer) else None for each in operands])
     return signature
 
 
-# Signatures are made once and never dropped, so their identity stands for them.
-_bounded: dict[int, bool] = {}
-
-
-def _check_bounds(form: Form, signature: Signature, operands: tuple[Operand, ...]) -> None:
-    for declared, given in zip(signature.operands, operands, strict=True):
-        if declared.bounds is not None and isinstance(given, Integer):
-            low, high = declared.bounds
-            if not low <= given.value <= high:
-                raise OperandError(f"{form.spelling}: {declared.name} is {low} to {high}, not {given.value}")
+# Whether a signature limits its literals. Signatures are made once and never dropped: their identity stands for them.
+_limited: dict[int, bool] = {}
 
 
 def takes_lists(form: Form) -> bool:
@@ -80,6 +70,4 @@ def is_special(name: str) -> bool:
 
 def is_type(name: str) -> bool:
     """Whether `.name` is a type that a declaration may have."""
-    from ptxtile.isa import types
-
-    return "." + name in types.all_types()
+    return "." + name in isa.all_types()

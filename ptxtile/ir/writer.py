@@ -110,7 +110,10 @@ class _Writer:
             self.lines.append(f"{first}({', '.join(parameters)})")
         self.lines.extend(map(directive, function.directives))
         if function.body is None:
-            self.lines[-1] += ";" if not self.lines[-1].endswith(";") else "\n;"
+            if self.lines[-1].endswith(";"):  # a pragma has a semicolon of its own
+                self.lines.append(";")
+            else:
+                self.lines[-1] += ";"
             return
         self.lines.append("{")
         self._body(function.body)
