@@ -61,7 +61,11 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """One syntax line in its scope. Made once, by `lines_of`; the compiled rules live in `rules`."""
+    """One syntax line in its scope. Made once, by `lines_of`; the compiled rules live in `rules`.
+
+    `sets` are the sets in the line's scope; `slots` the names of all sets of the instruction, so that a clause of the whole
+    instruction may ask for a slot that only some of its groups have.
+    """
 
     opcode: str
     summary: str
@@ -70,6 +74,7 @@ class Line:
     text: str
     pieces: tuple[Piece, ...]
     sets: Mapping[str, tuple[str, ...]]
+    slots: frozenset[str]
     operands: Raw
     declarations: Mapping[str, tuple[Declaration, ...]]
     clauses: tuple[Clause, ...]
@@ -103,6 +108,7 @@ def lines_of(instruction: Raw, filename: str) -> list[Line]:
     path = ["." + part for part in name.split(".")[1:]]
     whole = _Scope()
     header = _Scope()
+    slots = frozenset(each for group in groups for s in group if s[0] == "set" for each in s[2])
     found: list[Line] = []
     for number, statements in enumerate(groups):
         group = _Scope()
@@ -126,7 +132,7 @@ def lines_of(instruction: Raw, filename: str) -> list[Line]:
             if statement[2] != name.split(".")[0]:
                 raise NotationError(f"{filename}:{statement[1]}:1: a line of {name} begins with {statement[2]!r}")
             chain = [*whole.statements, *group.statements, *own.statements]
-            found.append(_line(statement, (summary, group_section), sets, chain, path, filename))
+            found.append(_line(statement, (summary, group_section), sets, chain, path, slots, filename))
     return found
 
 
@@ -146,10 +152,14 @@ def _line(
     sets: Mapping[str, list[tuple[str, Raw]]],
     chain: list[tuple[Raw, str]],
     path: list[str],
+    slots: frozenset[str],
     filename: str,
 ) -> Line:
     _, at, opcode, raw_pieces, operands, text = statement
     source = f"{filename}:{at}"
+    for _, piece_name, _ in raw_pieces:
+        if piece_name in slots and piece_name not in sets:
+            raise NotationError(f"{source}:1: {piece_name} is a set in another group of the instruction, but not here")
     pieces = tuple(
         Piece(name, kind, tuple(v for v, _ in sets[name]) if name in sets else (name,), name in sets, default)
         for kind, name, default in raw_pieces
@@ -168,6 +178,7 @@ def _line(
         source=source,
         text=text,
         pieces=pieces,
+        slots=slots,
         sets={name: tuple(value for value, _ in values) for name, values in sets.items()},
         operands=operands,
         declarations=_declarations(chain),

@@ -37,7 +37,7 @@ def scope(line: Line, written: frozenset[str] = frozenset()) -> condition.Scope:
     """The meaning of names in a condition of `line`, in the signature that writes the operands `written`."""
     names = {name for each in variants.of(line) for name in each.written}
     names.update(line.declarations)
-    return condition.Scope(line.sets, line.by_name(), names, written, line.source)
+    return condition.Scope(line.slots, line.by_name(), names, written, line.source)
 
 
 def available(line: Line, values: Values) -> tuple[Available, ...]:
