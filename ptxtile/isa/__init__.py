@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from ptxtile.isa.bind import bind, check_literals
 from ptxtile.isa.form import Form, Operand, Shape, Signature, Verdict
+from ptxtile.isa.listing import forms
+from ptxtile.isa.namespace import ptx
 from ptxtile.isa.registers import SpecialRegister, all_registers, special_register
 from ptxtile.isa.targets import Facts, Target, driver_version, runs_on
 from ptxtile.isa.targets import facts as target_facts
@@ -32,7 +34,9 @@ __all__ = [
     "check_literals",
     "driver_version",
     "find_target",
+    "forms",
     "is_valid",
+    "ptx",
     "runs_on",
     "special_register",
     "target_facts",

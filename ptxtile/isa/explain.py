@@ -91,7 +91,7 @@ def _first_wrong(opcode: Opcode, words: Sequence[str]) -> tuple[int, str] | None
         if word in before:
             return count - 1, f"{word} is written twice"
         here = opcode.name + "".join(before)
-        may = _may_follow(opcode, before)
+        may = may_follow(opcode, before)
         if word not in opcode.vocabulary:
             start = f"{word} is no modifier of {opcode.name}"
         else:
@@ -102,7 +102,7 @@ def _first_wrong(opcode: Opcode, words: Sequence[str]) -> tuple[int, str] | None
     return None
 
 
-def _may_follow(opcode: Opcode, before: Sequence[str]) -> list[str]:
+def may_follow(opcode: Opcode, before: Sequence[str]) -> list[str]:
     """What may stand after these modifiers in the canonical order; in any order, if they are not in it."""
     found: dict[str, None] = {}
     for strict in (True, False):
@@ -163,18 +163,23 @@ def _named(name: str, words: Sequence[str], clause: Clause) -> set[str]:
 
 
 def _missing(opcode: Opcode, words: Sequence[str]) -> str:
-    """What a spelling lacks that could be completed: of the line that lacks least."""
-    best: list[str] | None = None
+    """What a spelling lacks that could be completed: of the lines that lack least."""
+    lacking: list[list[tuple[str, ...]]] = []
     for line in opcode.candidates(words):
         for values, _ in match.fillings(line, words, complete=False):
             lacks = [
-                _listed(piece.values)
+                piece.values
                 for place, piece in enumerate(line.pieces)
                 if piece.kind == "required" and values[place] is None
             ]
-            if lacks and (best is None or len(lacks) < len(best)):
-                best = lacks
-    return f"it lacks {' and '.join(best)}" if best else "its modifiers do not go together"
+            if lacks:
+                lacking.append(lacks)
+    if not lacking:
+        return "its modifiers do not go together"
+    least = min(map(len, lacking))
+    fewest = [each for each in lacking if len(each) == least]
+    parts = [_listed(word for lacks in fewest for word in lacks[number]) for number in range(least)]
+    return f"it lacks {' and '.join(parts)}"
 
 
 def not_available(

@@ -125,6 +125,28 @@ class Form:
     def __call__(self, *operands: object, pred: object = None) -> object:
         return tracing.emitter(self.spelling).emit(self, operands, pred)
 
+    def __getattr__(self, name: str) -> Form:
+        """The form that one more modifier makes: `ptx.bra.uni`, though `ptx.bra` is a form itself."""
+        from ptxtile.isa import namespace
+
+        return namespace.step(self.spelling, name)
+
+    def __dir__(self) -> list[str]:
+        from ptxtile.isa import namespace
+
+        return [*object.__dir__(self), *namespace.following(self.spelling)]
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        from ptxtile.isa.validate import validate
+
+        return validate, (self.spelling,)
+
+    def __copy__(self) -> Form:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Form:
+        return self
+
     def __repr__(self) -> str:
         return f"ptx[{self.spelling!r}]"
 
