@@ -19,7 +19,7 @@ from typing import Any
 from ptxtile.driver.toolkit import candidates
 from ptxtile.errors import AssemblerError, TargetError
 
-__all__ = ["Assembly", "Assembler", "assemble", "assemble_with_log", "find_assembler"]
+__all__ = ["Assembler", "Assembly", "assemble", "assemble_with_log", "find_assembler"]
 
 _INPUT_PTX = 2  # nvJitLinkInputType
 _VARIABLE = "PTXTILE_NVJITLINK"

@@ -6,7 +6,7 @@ from ptxtile.execute.entry import Entry
 from ptxtile.execute.geometry import geometry
 from ptxtile.execute.logs import AssemblerWarning
 from ptxtile.execute.machine import Machine, choose
-from ptxtile.execute.run import launch, run
+from ptxtile.execute.dispatch import launch, run
 
 __all__ = [
     "AssemblerWarning",

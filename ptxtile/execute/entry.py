@@ -10,6 +10,8 @@ from ptxtile.execute import logs
 from ptxtile.execute.lines import locator
 from ptxtile.execute.parameters import Place, places
 from ptxtile.ir.module import Function, Module
+from ptxtile.ir.reader import parse
+from ptxtile.ir.writer import LineInfo, write
 
 __all__ = ["Entry", "ModuleLike", "as_module"]
 
@@ -23,18 +25,21 @@ def as_module(module: ModuleLike) -> Module:
         return module
     if not isinstance(module, str):
         raise OperandError(f"a module is a ptxtile.Module or PTX text, not {type(module).__name__}")
-    from ptxtile.ir.reader import parse
-
     return parse(module)
 
 
 class Entry:
     """One `.entry` of a module. Keep it: it remembers the module's text and what was prepared on each device."""
 
-    __slots__ = ("_launchers", "_text", "function", "module", "name", "places")
+    __slots__ = ("_launchers", "_lineinfo", "_text", "function", "module", "name", "places")
 
-    def __init__(self, module: ModuleLike, name: str) -> None:
+    def __init__(self, module: ModuleLike, name: str, *, lineinfo: LineInfo = None) -> None:
         """Look the entry up.
+
+        Args:
+            module: a Module, or PTX text, which is loaded as it is.
+            name: the entry.
+            lineinfo: how a Module is written; see `ir.writer.write`.
 
         Raises:
             ModuleSyntaxError: the text is no module.
@@ -43,6 +48,7 @@ class Entry:
         self.module = as_module(module)
         self.name = name
         self._text = module if isinstance(module, str) else None
+        self._lineinfo = lineinfo
         self.function = self._find(name)
         self.places: tuple[Place, ...] = places(self.function)
         self._launchers: dict[tuple[int, driver.Geometry], tuple[driver.Session, driver.Launcher]] = {}
@@ -59,7 +65,7 @@ class Entry:
     def text(self) -> str:
         """The module's text, written once."""
         if self._text is None:
-            self._text = str(self.module)
+            self._text = write(self.module, self._lineinfo)
         return self._text
 
     def loaded(self, ordinal: int) -> driver.LoadedModule:
@@ -75,7 +81,7 @@ class Entry:
         return made
 
     def _load(self, ordinal: int) -> driver.LoadedModule:
-        locate = locator(self.module)
+        locate = locator(self.module, self._lineinfo)
         try:
             made = driver.load(self.text, ordinal)
         except DriverError as error:

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from ptxtile.execute.logs import Locator
 from ptxtile.ir.module import Module
+from ptxtile.ir.writer import LineInfo, lines
 from ptxtile.location import Location, resolve
 
 __all__ = ["locator"]
 
 
-def locator(module: Module | None) -> Locator:
-    """What finds the Python line of a line of `str(module)`, or of a function; None finds nothing.
+def locator(module: Module | None, lineinfo: LineInfo = None) -> Locator:
+    """What finds the Python line of a line of `write(module, lineinfo)`, or of a function by name.
 
-    The text is walked at the first question: a log without complaints costs nothing.
+    A line that holds no instruction, such as a declaration, counts as the instruction or function before it. The
+    module is written out at the first question: a log without complaints costs nothing. For None (a text that
+    somebody else wrote) there is nothing to find.
     """
-    known: dict[int, Location | None] = {}
+    numbers: list[int] = []
+    places: list[Location | None] = []
+
+    def at_line(line: int) -> Location | None:
+        if not numbers and module is not None:
+            for number, origin in lines(module, lineinfo)[1].items():
+                numbers.append(number)
+                places.append(resolve(origin.mark))
+        before = bisect_right(numbers, line)
+        return places[before - 1] if before else None
 
     def locate(line: int, function: str) -> Location | None:
-        if module is None:
-            return None
-        if line and not known:
-            from ptxtile.ir.writer import lines
-
-            known.update(lines(module))
-        found = known.get(line) if line else None
-        if found is None and function:
+        found = at_line(line) if line else None
+        if found is None and function and module is not None:
             for item in module.functions:
                 if item.name == function:
                     return resolve(item.mark)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 from collections.abc import Callable
 
 import numpy as np
@@ -12,11 +11,10 @@ from standin import CUresult, Parameters, Standin
 
 from ptxtile import driver, execute
 from ptxtile.errors import DriverError, OperandError
-from ptxtile.execute import Entry, geometry, launch
+from ptxtile.execute import Entry, dispatch, geometry, launch
 from ptxtile.execute.logs import AssemblerWarning
 from ptxtile.ir.module import Function, Module, Parameter
 
-run = importlib.import_module("ptxtile.execute.run")  # the function of that name hides it
 TEXT = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n"
 
 
@@ -234,7 +232,7 @@ def test_the_quick_way_and_the_careful_way_agree(
         seen.append([passed.raw(place.index, place.size) for place in taken.places])
 
     start(standin, taken, *arguments, kernel=kernel)
-    monkeypatch.setattr(run, "_quick_values", lambda *ignored: None)
+    monkeypatch.setattr(dispatch, "_quick_values", lambda *ignored: None)
     start(standin, taken, *arguments, kernel=kernel)
     assert seen[0] == seen[1]
 
