@@ -208,7 +208,7 @@ def _packed_bits(dtype: DType, values: tuple[object, ...]) -> int:
     packed = 0
     for index, value in enumerate(values):
         if isinstance(value, Scalar) and type(value) is not dtype:
-            raise OperandError(f"pt.pack: a {dtype.name} is wanted and this is {type(value).name}")
+            raise OperandError(f"pt.pack: {dtype.name} is wanted and this is {type(value).name}")
         if not isinstance(value, Scalar):
             try:
                 value = dtype(value)  # type: ignore[arg-type]

@@ -40,8 +40,8 @@ def scalar(trace: Trace, dtype: DType, value: object, use: str) -> Scalar:
     if isinstance(value, Scalar):
         if type(value) is not dtype:
             raise OperandError(
-                f"{use}: a {dtype.name} is wanted and this is {type(value).name}; nothing is converted silently: "
-                f"write pt.cast(value, {dtype!r})" + where(trace)
+                f"{use}: {dtype.name} is wanted and this is {type(value).name}; nothing is converted silently: write "
+                f"pt.cast(value, {dtype!r})" + where(trace)
             )
         if value.value is None:
             trace.live(value, use)
