@@ -14,8 +14,8 @@ from ptxtile.isa.registers import SpecialRegister, all_registers, special_regist
 from ptxtile.isa.targets import Facts, Target, driver_version, runs_on
 from ptxtile.isa.targets import facts as target_facts
 from ptxtile.isa.targets import target as find_target
-from ptxtile.isa.types import REGISTER_BITS, Type, all_types
-from ptxtile.isa.validate import is_valid, validate, verdict
+from ptxtile.isa.types import REGISTER_BITS, Type, all_types, type_bits
+from ptxtile.isa.validate import find, is_valid, validate, verdict
 
 __all__ = [
     "REGISTER_BITS",
@@ -33,6 +33,7 @@ __all__ = [
     "bind",
     "check_literals",
     "driver_version",
+    "find",
     "find_target",
     "forms",
     "is_valid",
@@ -40,6 +41,7 @@ __all__ = [
     "runs_on",
     "special_register",
     "target_facts",
+    "type_bits",
     "validate",
     "verdict",
 ]

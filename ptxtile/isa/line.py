@@ -1,8 +1,9 @@
 """One syntax line of the table, with everything that holds for it: its pieces, its operand lists, its clauses.
 
-A Line knows which modifier may stand at which piece (`places`), which pieces must be there (`must`), which may be
-missing though the manual wants them (`omissible`) and which pieces may not come before which (`later`). Sets of pieces are
-integers, one bit a piece.
+A Line knows which modifier may stand at which pieces, which words it cannot do without (`needs`), which pieces must be
+there (`must`), which may be missing though the manual wants them (`omissible`) and which pieces may not come before which
+(`later`). Sets of pieces are integers, one bit a piece. `places` gives for each modifier its pieces: number, bit, and the bits that
+must not be there yet (the piece itself and those that may only come later).
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ class Line:
     operands: Raw
     declarations: Mapping[str, tuple[Declaration, ...]]
     clauses: tuple[Clause, ...]
-    places: Mapping[str, tuple[int, ...]]
+    places: Mapping[str, tuple[tuple[int, int, int], ...]]
+    needs: frozenset[str]
     must: int
     omissible: int
     later: tuple[int, ...]
@@ -167,10 +169,11 @@ def _line(
     for piece in pieces:
         if piece.default is not None and piece.default not in piece.values:
             raise NotationError(f"{source}:1: {piece.default} is no value of {piece.name}")
-    places: dict[str, tuple[int, ...]] = {}
+    later = _order(pieces, chain, path)
+    places: dict[str, tuple[tuple[int, int, int], ...]] = {}
     for place, piece in enumerate(pieces):
         for word in piece.values:
-            places[word] = (*places.get(word, ()), place)
+            places[word] = (*places.get(word, ()), (place, 1 << place, 1 << place | later[place]))
     return Line(
         opcode=opcode,
         summary=titles[0],
@@ -184,9 +187,10 @@ def _line(
         declarations=_declarations(chain),
         clauses=_clauses(pieces, sets, chain, source),
         places=places,
+        needs=frozenset(piece.name for piece in pieces if piece.kind == "required" and not piece.slot),
         must=sum(1 << place for place, piece in enumerate(pieces) if piece.kind == "required"),
         omissible=sum(1 << place for place, piece in enumerate(pieces) if piece.kind == "omissible"),
-        later=_order(pieces, chain, path),
+        later=later,
         repeats=_repeats(pieces),
     )
 

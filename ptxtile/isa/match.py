@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptxtile.isa import rules
@@ -42,22 +42,29 @@ class Opcode:
             for word in line.places:
                 self.vocabulary[word] = self.vocabulary.get(word, 0) | 1 << number
 
-    def candidates(self, words: Sequence[str]) -> Iterator[Line]:
+    def candidates(self, words: Sequence[str]) -> list[Line]:
         """The lines that know every one of the words."""
         bits = self.every
         for word in words:
             bits &= self.vocabulary.get(word, 0)
+        found: list[Line] = []
         while bits:
             low = bits & -bits
-            yield self.lines[low.bit_length() - 1]
+            found.append(self.lines[low.bit_length() - 1])
             bits ^= low
+        return found
 
 
 def readings(opcode: Opcode, words: Sequence[str]) -> list[Reading]:
     """Every reading that exists, canonical ones alone if there are any."""
     found: list[Reading] = []
     strict = False
+    written = set(words)
+    if len(written) < len(words) and not _twice_allowed(opcode, words):
+        return found
     for line in opcode.candidates(words):
+        if not line.needs <= written:
+            continue
         for values, canonical in fillings(line, words):
             if strict and not canonical:
                 continue
@@ -71,36 +78,43 @@ def readings(opcode: Opcode, words: Sequence[str]) -> list[Reading]:
     return found
 
 
+def _twice_allowed(opcode: Opcode, words: Sequence[str]) -> bool:
+    """Whether each word that is written more than once can stand at as many pieces of one line."""
+    return any(
+        all(len(line.places[word]) >= words.count(word) for word in words) for line in opcode.candidates(words)
+    )
+
+
 def fillings(line: Line, words: Sequence[str], complete: bool = True) -> list[tuple[Values, bool]]:
     """The ways to put the words at the line's pieces, each once, canonical ones first.
 
-    With `complete` every piece that must be written is, and what may be left out is filled in.
+    The line knows every word. With `complete` every piece that must be written is, and what may be left out is filled in.
     """
-    count = len(line.pieces)
-    if len(words) > count:
-        return []
+    places = line.places
+    states: list[tuple[int, bool, tuple[int, ...]]] = [(0, True, ())]
+    for word in words:
+        states = [
+            (used | bit, canonical and used < bit, (*chosen, place))
+            for used, canonical, chosen in states
+            for place, bit, bar in places[word]
+            if not used & bar
+        ]
+        if not states:
+            return []
     found: list[tuple[Values, bool]] = []
-    places, later = line.places, line.later
-    slots: list[str | None] = [None] * count
-    last = len(words)
-
-    def walk(index: int, used: int, canonical: bool) -> None:
-        if index == last:
-            if not complete:
-                found.append((tuple(slots), canonical))
-            elif not line.must & ~used:
-                _finish(line, slots, used, canonical, found)
-            return
-        word = words[index]
-        for place in places.get(word, ()):
-            bit = 1 << place
-            if used & bit or used & later[place]:
-                continue
+    must = line.must
+    for used, canonical, chosen in states:
+        if complete and must & ~used:
+            continue
+        slots: list[str | None] = [None] * len(line.pieces)
+        for word, place in zip(words, chosen):
             slots[place] = word
-            walk(index + 1, used | bit, canonical and used < bit)
-            slots[place] = None
-
-    walk(0, 0, True)
+        if not complete:
+            found.append((tuple(slots), canonical))
+        elif line.omissible or line.repeats:
+            _finish(line, slots, used, canonical, found)
+        else:
+            found.append((tuple(slots), canonical))
     if len(found) > 1:
         found.sort(key=lambda each: not each[1])
     return found

@@ -57,6 +57,11 @@ def all_types() -> dict[str, Type]:
     return found
 
 
+def type_bits(name: str) -> int:
+    """The width of a type, by its name with the dot."""
+    return all_types()[name].bits
+
+
 @functools.lru_cache(maxsize=None)
 def wider(name: str) -> frozenset[str]:
     """The register types that may stand for type `name` where a wider register may: ld, st, cvt.

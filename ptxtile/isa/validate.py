@@ -12,6 +12,7 @@ from ptxtile.isa.form import Form, Verdict
 from ptxtile.isa.table import Analysis
 
 _seen: dict[tuple[str, str | None, str | None], bool] = {}
+_forms: dict[str, Form] = {}
 
 
 def is_valid(spelling: str, target: str | None = None, ptx_version: str | None = None) -> bool:
@@ -65,6 +66,17 @@ def validate(spelling: str, target: str | None = None, ptx_version: str | None =
         fault = explain.not_available(spelling, found, target, place, version)
         raise FormError(fault.message, spelling=spelling, reasons=fault.reasons)
     return table.form(found)
+
+
+def find(spelling: str) -> Form:
+    """The Form of a spelling that some supported target has: `validate` without questions, remembered.
+
+    Raises FormError as `validate` does.
+    """
+    form = _forms.get(spelling)
+    if form is None:
+        form = _forms[spelling] = validate(spelling)
+    return form
 
 
 def verdict(spelling: str, target: str | None = None, ptx_version: str | None = None) -> Verdict:
