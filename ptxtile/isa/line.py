@@ -1,6 +1,7 @@
 """One syntax line of the table, with everything that holds for it: its pieces, its operand lists, its clauses.
 
-A Line knows which modifier may stand at which pieces, which words it cannot do without (`needs`), which pieces must be
+A Line knows which modifier may stand at which pieces, which of them at several (`ambiguous`), which words it cannot do
+without (`needs`), which pieces must be
 there (`must`), which may be missing though the manual wants them (`omissible`) and which pieces may not come before which
 (`later`). Sets of pieces are integers, one bit a piece. `places` gives for each modifier its pieces: number, bit, and the bits that
 must not be there yet (the piece itself and those that may only come later).
@@ -81,6 +82,7 @@ class Line:
     clauses: tuple[Clause, ...]
     places: Mapping[str, tuple[tuple[int, int, int], ...]]
     needs: frozenset[str]
+    ambiguous: frozenset[str]
     must: int
     omissible: int
     later: tuple[int, ...]
@@ -187,6 +189,7 @@ def _line(
         declarations=_declarations(chain),
         clauses=_clauses(pieces, sets, chain, source),
         places=places,
+        ambiguous=frozenset(word for word, found in places.items() if len(found) > 1),
         needs=frozenset(piece.name for piece in pieces if piece.kind == "required" and not piece.slot),
         must=sum(1 << place for place, piece in enumerate(pieces) if piece.kind == "required"),
         omissible=sum(1 << place for place, piece in enumerate(pieces) if piece.kind == "omissible"),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ptxtile.isa import rules
 from ptxtile.isa.condition import Values
 from ptxtile.isa.line import Line
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """One way to read a spelling: a line, the modifier at each of its pieces, and the operand lists that exist for it.
 
     `canonical` tells whether the spelling was written in the line's own order and in full.
@@ -45,14 +44,14 @@ class Opcode:
     def candidates(self, words: Sequence[str]) -> list[Line]:
         """The lines that know every one of the words."""
         bits = self.every
+        vocabulary = self.vocabulary
         for word in words:
-            bits &= self.vocabulary.get(word, 0)
-        found: list[Line] = []
-        while bits:
-            low = bits & -bits
-            found.append(self.lines[low.bit_length() - 1])
-            bits ^= low
-        return found
+            if word not in vocabulary:
+                return []
+            bits &= vocabulary[word]
+        if not bits & (bits - 1):
+            return [self.lines[bits.bit_length() - 1]] if bits else []
+        return [line for number, line in enumerate(self.lines) if bits >> number & 1]
 
 
 def readings(opcode: Opcode, words: Sequence[str]) -> list[Reading]:
@@ -90,6 +89,33 @@ def fillings(line: Line, words: Sequence[str], complete: bool = True) -> list[tu
 
     The line knows every word. With `complete` every piece that must be written is, and what may be left out is filled in.
     """
+    if not line.ambiguous.isdisjoint(words):
+        return _search(line, words, complete)
+    places = line.places
+    slots: list[str | None] = [None] * len(line.pieces)
+    used = 0
+    canonical = True
+    for word in words:
+        place, bit, bar = places[word][0]
+        if used & bar:
+            return []
+        if used >= bit:
+            canonical = False
+        used |= bit
+        slots[place] = word
+    if not complete:
+        return [(tuple(slots), canonical)]
+    if line.must & ~used:
+        return []
+    if not (line.omissible or line.repeats):
+        return [(tuple(slots), canonical)]
+    found: list[tuple[Values, bool]] = []
+    _finish(line, slots, used, canonical, found)
+    return found
+
+
+def _search(line: Line, words: Sequence[str], complete: bool) -> list[tuple[Values, bool]]:
+    """The same where a word may stand at several pieces: all ways, side by side, word after word."""
     places = line.places
     states: list[tuple[int, bool, tuple[int, ...]]] = [(0, True, ())]
     for word in words:
@@ -102,21 +128,17 @@ def fillings(line: Line, words: Sequence[str], complete: bool = True) -> list[tu
         if not states:
             return []
     found: list[tuple[Values, bool]] = []
-    must = line.must
     for used, canonical, chosen in states:
-        if complete and must & ~used:
+        if complete and line.must & ~used:
             continue
         slots: list[str | None] = [None] * len(line.pieces)
         for word, place in zip(words, chosen):
             slots[place] = word
-        if not complete:
-            found.append((tuple(slots), canonical))
-        elif line.omissible or line.repeats:
+        if complete:
             _finish(line, slots, used, canonical, found)
         else:
             found.append((tuple(slots), canonical))
-    if len(found) > 1:
-        found.sort(key=lambda each: not each[1])
+    found.sort(key=lambda each: not each[1])
     return found
 
 

@@ -17,11 +17,13 @@ from ptxtile.isa.targets import Floors
 
 @dataclass(frozen=True, slots=True)
 class Available:
-    """An operand list that exists: its place in `variants.of(line)`, its floors, and from which version on it is gone."""
+    """An operand list that exists: its place in `variants.of(line)` (-1: all of them), its floors, from which version on it
+    is gone, and whether some supported target has it in the newest version."""
 
     variant: int
     floors: Floors
     removed: Floors
+    now: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +80,20 @@ def _resolve(compiled: _Compiled, truths: Sequence[bool]) -> tuple[Available, ..
     count = len(compiled.common) + 1
     active = [clause for clause, true in zip(compiled.common, truths[1:count]) if true]
     if not compiled.own:
-        return (Available(-1, *combine(active)),)
+        return (_available(-1, active),)
     found: list[Available] = []
     for number in range(len(compiled.written)):
         mine = truths[count + number * len(compiled.own) : count + (number + 1) * len(compiled.own)]
         if all(true for clause, true in zip(compiled.own, mine) if clause.kind == "where"):
             more = [clause for clause, true in zip(compiled.own, mine) if true and clause.kind != "where"]
-            found.append(Available(number, *combine(active + more)))
+            found.append(_available(number, active + more))
     return tuple(found)
+
+
+def _available(variant: int, clauses: Sequence[Clause]) -> Available:
+    floors, removed = combine(clauses)
+    version = targets.newest()
+    return Available(variant, floors, removed, any(floors[i] <= version < removed[i] for i in targets.supported()))
 
 
 _combined: dict[tuple[str, ...], tuple[Floors, Floors]] = {}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ptxtile import resources
 from ptxtile.isa import cache, match, signature
@@ -21,8 +21,7 @@ LIMIT = 200_000
 """Spellings remembered before the memory of them is emptied."""
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(NamedTuple):
     """A spelling that the table has: its canonical spelling, whether it was written so, and its readings."""
 
     spelling: str
@@ -84,7 +83,7 @@ def analyse(spelling: str) -> Analysis | None:
 def split(spelling: str) -> tuple[str, list[str]]:
     """("fma.rn.f32") → ("fma", [".rn", ".f32"])."""
     name, *rest = spelling.split(".")
-    return name, ["." + word for word in rest]
+    return name, [f".{word}" for word in rest]
 
 
 def _analyse(spelling: str) -> Analysis | None:

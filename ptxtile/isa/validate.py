@@ -41,10 +41,14 @@ def _resolve(target: str | None, ptx_version: str | None) -> tuple[int | None, i
 
 def has(analysis: Analysis, place: int | None, version: int) -> bool:
     """Whether some signature exists on the target at that place (None: on some supported one) in that version."""
+    newest = version == targets.newest()
     for reading in analysis.readings:
         for each in reading.available:
             if place is not None:
                 if each.floors[place] <= version < each.removed[place]:
+                    return True
+            elif newest:
+                if each.now:
                     return True
             elif any(each.floors[i] <= version < each.removed[i] for i in targets.supported()):
                 return True
