@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ptxtile.builder.ranges import Atom, Extent
+from ptxtile.builder.ranges import Atom, Extent, recombined
 from ptxtile.builder.storage import Memory
 from ptxtile.errors import TraceError
 from ptxtile.ir.operand import Address, Integer, Register
@@ -133,6 +133,7 @@ def _scalar(trace: Trace, atom: Atom, bits: int) -> Register:
 
 def address(trace: Trace, memory: Memory, place: Extent, unit: int) -> Address:
     """The address of element `place` of `unit` bytes each: base register plus a constant number of bytes."""
+    place = recombined(place)
     moving = Extent(place.terms, 0)
     constant = place.constant * unit
     if not moving.terms:

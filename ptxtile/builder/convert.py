@@ -97,15 +97,15 @@ def is_packed(type_: str) -> bool:
     return type_.endswith(_PACKED_NAMES)
 
 
-def dtype_fits(slot: Slot, dtype: DType) -> bool:
-    """Whether a run-time value of `dtype` may stand in the slot."""
-    if slot.type is None or dtype.register not in slot.registers:
+def dtype_fits(slot: Slot, dtype: DType, register: str | None = None) -> bool:
+    """Whether a run-time value of `dtype`, in a register of its own kind or of type `register`, may stand in the slot."""
+    if slot.type is None or (register or dtype.register) not in slot.registers:
         return False
     type_ = slot.type
     if type_ == ".pred" or dtype is bool_:
         return type_ == ".pred" and dtype is bool_
     if type_[1] == "b" and type_[2:].isdigit():
-        return True
+        return dtype.kind != "float" or dtype.bits == type_bits(type_)
     if is_packed(type_):
         return dtype.kind == "uint"
     if type_[1] in "us" and type_[2:].isdigit():
@@ -289,7 +289,7 @@ def emit(trace: Trace, form: Form, operands: tuple[object, ...], pred: object) -
         made = trace.value(destination_dtype(signature.operands[0]))
         result = made
         converted = [made.operand, *converted]  # type: ignore[list-item]
-    words = [_settle(trace, word) for word in converted]
+    words = [settle(trace, word) for word in converted]
     bound = bind(form, tuple(word.shape for word in words))
     trace.append(form, bound, words, guarded)
     if not makes and all(isinstance(operand, Scalar) for operand in operands):
@@ -338,7 +338,7 @@ def _shape(word: Converted) -> object:
     return word.shape
 
 
-def _settle(trace: Trace, word: Converted) -> Operand:
+def settle(trace: Trace, word: Converted) -> Operand:
     """Move constants into registers where their slots take nothing else."""
     if isinstance(word, Constant):
         made = trace.register(word.dtype.register)
@@ -347,7 +347,7 @@ def _settle(trace: Trace, word: Converted) -> Operand:
         trace.instruction(f"mov.{type_}", made, word.literal)
         return made
     if isinstance(word, Group):
-        parts = tuple(_settle(trace, element) for element in word.elements)
+        parts = tuple(settle(trace, element) for element in word.elements)
         return Pair(*parts) if word.kind == "|" else Vector(parts)
     return word
 

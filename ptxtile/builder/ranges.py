@@ -247,6 +247,21 @@ def _remember(memo: dict[tuple[Extent, int], Extent], key: tuple[Extent, int], f
     memo[key] = found
 
 
+def recombined(what: Extent) -> Extent:
+    """The same value with `d * (e / d) + e % d` written as `e` wherever both stand with matching factors."""
+    for monomial, factor in what.terms.items():
+        if len(monomial) != 1 or monomial[0].of is None or monomial[0].of[0] != "mod":
+            continue
+        _operation, inner, divisor = monomial[0].of
+        whole = _quotients.get((inner, divisor))
+        if whole is not None and all(what.terms.get(m) == factor * divisor for m in whole.terms):
+            rest = Extent(
+                {m: f for m, f in what.terms.items() if m != monomial and m not in whole.terms}, what.constant
+            )
+            return recombined(rest.plus(inner, factor))
+    return what
+
+
 # --- facts ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -296,6 +311,22 @@ def facts_of(what: object) -> list[Extent]:
         "eq": [difference, difference.times(-1)],
     }
     return table.get(what.op, [])
+
+
+def holds(what: object, values: Mapping[Atom, int]) -> bool | None:
+    """Whether a Comparison holds where its free atoms have these values; None if it asks for others."""
+    if not isinstance(what, Comparison):
+        return None
+    if isinstance(what.left, Comparison) or isinstance(what.right, Comparison):
+        sides = holds(what.left, values), holds(what.right, values)
+        # "and": one side that is known to fail decides; a side about other atoms cannot narrow the set.
+        return False if False in sides else (None if sides == (None, None) else True)
+    difference = what.right.plus(what.left, -1)
+    if any(member.of is None and member not in values for member in difference.atoms()):
+        return None
+    gap = evaluate(difference, values)
+    table = {"lt": gap > 0, "le": gap >= 0, "gt": gap < 0, "ge": gap <= 0, "eq": gap == 0, "ne": gap != 0}
+    return table[what.op]
 
 
 def nonnegative(what: Extent, facts: Sequence[Extent] = ()) -> bool:

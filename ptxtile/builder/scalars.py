@@ -134,23 +134,31 @@ def lane_id() -> Scalar:
 
 
 def thread_rank() -> Scalar:
-    """The thread's linear index in its block, x + X * (y + Y * z), uint32: `mad.lo.u32` per axis that the block has."""
+    """The thread's linear index in its block, x + X * (y + Y * z), uint32: one `mad.lo.u32` for each further axis that
+    the block has, at the start of the kernel."""
     trace = current("pt.thread_rank")
-    extents = trace.launch.block
-    x, y, z = (_index(axis, extents[i]) for i, axis in enumerate(AXES))
-    rank = y if z is None else (z * block_dim("y") if y is None else fma(z, block_dim("y"), y))  # type: ignore[operator]
-    if rank is None:
-        return x if x is not None else uint32(0)
-    if x is None:
-        return rank
-    made = fma(rank, block_dim("x"), x)
-    made.extent = ranges.atom("thread rank", 0, (trace.launch.threads or 1024) - 1, scalar=made)
-    return made
+    found = trace.special.get("rank")
+    if found is None:
+        found = _rank(trace)
+        trace.special["rank"] = found
+    return found
 
 
-def _index(axis: str, extent: int | None) -> Scalar | None:
-    """The thread's index on an axis, None where the block has one layer there."""
-    return None if extent == 1 else thread_idx(axis)
+def _rank(trace: Trace) -> Scalar:
+    used = [axis for axis, extent in zip(AXES, trace.launch.block) if extent != 1] or ["x"]
+    rank = thread_idx(used[-1])
+    for axis in reversed(used[:-1]):
+        width, index = block_dim(axis), thread_idx(axis)
+        made = trace.value(uint32)
+        made.block = trace.body
+        trace.first("mad.lo.u32", made.operand, rank.operand, word(trace, width), index.operand)  # type: ignore[arg-type]
+        known = [ranges.of_value(part) for part in (rank, width, index)]
+        if width.value is not None and all(known):
+            made.extent = known[0].times(known[1]).plus(known[2])  # type: ignore[union-attr, arg-type]
+        else:
+            made.extent = ranges.atom("thread rank", 0, (trace.launch.threads or 1024) - 1, scalar=made)
+        rank = made
+    return rank
 
 
 def warp_id() -> Scalar:

@@ -91,10 +91,22 @@ class Tensor:
     shape    extents: integers, and in a bound tensor a run-time uint32 where the size is a Dim
     dtype    of an element
     layout   from coordinate to place; None for row-major order with run-time sizes
+    claims   extents that must be >= 0 for the region to lie inside its tensor; tile operations prove them
     align    bytes to which an argument's address is aligned (16 unless given), checked at every launch
     """
 
-    __slots__ = ("shape", "dtype", "layout", "storage", "origin", "sizes", "strides", "dims", "alignment")
+    __slots__ = (
+        "shape",
+        "dtype",
+        "layout",
+        "storage",
+        "origin",
+        "sizes",
+        "strides",
+        "dims",
+        "alignment",
+        "claims",
+    )
 
     shape: tuple[Any, ...]
     dtype: DType
@@ -105,6 +117,7 @@ class Tensor:
     strides: tuple[Extent, ...]
     dims: tuple[int | Dim, ...]
     alignment: int
+    claims: tuple[Extent, ...]
 
     def __init__(
         self, shape: object, dtype: object, layout: object = None, *, align: int | None = None
@@ -131,6 +144,7 @@ class Tensor:
         self.origin = ranges.constant(0)
         self.sizes = ()
         self.strides = ()
+        self.claims = ()
 
     # --- making bound tensors and views ---------------------------------------------------------------------------
     @classmethod
@@ -144,6 +158,7 @@ class Tensor:
         origin: Extent | None = None,
         sizes: Sequence[Extent] = (),
         strides: Sequence[Extent] = (),
+        claims: Sequence[Extent] = (),
     ) -> Tensor:
         """A tensor with storage. Without a layout, `strides` (in elements) say where the elements are."""
         made = cls.__new__(cls)
@@ -156,6 +171,7 @@ class Tensor:
         made.origin = origin if origin is not None else ranges.constant(0)
         made.sizes = tuple(sizes) or tuple(_size(part) for part in made.shape)
         made.strides = tuple(strides)
+        made.claims = tuple(claims)
         if layout is None and not strides:
             made.strides = row_major(made.sizes)
         return made
@@ -169,6 +185,7 @@ class Tensor:
         origin: Extent | None = None,
         sizes: Sequence[Extent] = (),
         strides: Sequence[Extent] = (),
+        claims: Sequence[Extent] = (),
     ) -> Tensor:
         return Tensor.bind(
             shape,
@@ -178,6 +195,7 @@ class Tensor:
             origin=self.origin if origin is None else origin,
             sizes=sizes,
             strides=strides,
+            claims=(*self.claims, *claims),
         )
 
     @property

@@ -271,6 +271,12 @@ def region(tensor: Tensor, index: object) -> Tensor:
             start, count = _checked(tensor, d, part), ranges.constant(1)
         starts.append(start)
         counts.append(count)
+    claims = [
+        claim
+        for start, count, size in zip(starts, counts, tensor.sizes)
+        for claim in (start, size.plus(start, -1).plus(count, -1))
+        if claim.known is None
+    ]
     shape = [tensor.shape[d] if counts[d] == tensor.sizes[d] else counts[d].known for d in kept]
     if tensor.layout is None:
         origin = tensor.origin
@@ -282,12 +288,17 @@ def region(tensor: Tensor, index: object) -> Tensor:
             origin=origin,
             sizes=[counts[d] for d in kept] or [ranges.constant(1)],
             strides=strides,
+            claims=claims,
         )
-    return _region_of_layout(tensor, shape or [1], starts, [count.known or 1 for count in counts])
+    return _region_of_layout(tensor, shape or [1], starts, [count.known or 1 for count in counts], claims)
 
 
 def _region_of_layout(
-    tensor: Tensor, shape: Sequence[int], starts: Sequence[Extent], counts: Sequence[int]
+    tensor: Tensor,
+    shape: Sequence[int],
+    starts: Sequence[Extent],
+    counts: Sequence[int],
+    claims: Sequence[Extent],
 ) -> Tensor:
     assert tensor.layout is not None
     layout, full = tensor.layout, tensor.static_shape
@@ -302,7 +313,7 @@ def _region_of_layout(
     tile = layout.base if isinstance(layout, ComposeLayout) else layout
     origin = tensor.place(starts).plus(-sum(step.amount for step in tile.offset if step.axis.name == "m"))
     window = layout.window(full, counts, [start.divisor() or _ANY for start in starts])
-    return tensor._like(shape, layout=window, origin=origin)
+    return tensor._like(shape, layout=window, origin=origin, claims=claims)
 
 
 def _span(tensor: Tensor, dimension: int, part: slice) -> tuple[Extent, Extent]:

@@ -1,0 +1,260 @@
+"""ld and st over tensors: one instruction a repeat, its vector the atom (PTX ISA 9.7.9.8 and 9.7.9.12).
+
+Operands: ld takes (registers, memory[, cache_policy]), st (memory, registers[, cache_policy]); both tensors end in the
+atom (N,), N being 1 or the .vN of the form. Memory atoms are consecutive, aligned to their size, and in bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ptxtile.builder import addresses, convert, elements, ranges
+from ptxtile.builder.convert import Mismatch
+from ptxtile.builder.ranges import Comparison, Extent
+from ptxtile.builder.storage import SPACES, Memory
+from ptxtile.builder.tensors import Tensor
+from ptxtile.builder.trace import Trace
+from ptxtile.dtypes import Scalar
+from ptxtile.errors import OperandError, TileError
+from ptxtile.ir.operand import Address, Operand, Register, Vector
+from ptxtile.isa import type_bits
+from ptxtile.isa.form import Form, Signature
+from ptxtile.isa.form import Operand as Slot
+from ptxtile.layout import ComposeLayout
+from ptxtile.tile import operand, overlap, predicate, registers
+from ptxtile.tile.operand import Split
+from ptxtile.tile.scope import Group, coordinate
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One ld or st, its operands told apart."""
+
+    form: Form
+    signature: Signature
+    register_slot: Slot
+    memory_slot: Slot
+    registers: Tensor | None
+    value: object
+    memory: Tensor
+    policy: object
+
+    @property
+    def loads(self) -> bool:
+        return self.register_slot.role == "out"
+
+    def name(self, which: str) -> str:
+        slot = self.memory_slot if which == "memory" else self.register_slot
+        return f"{self.form.spelling}: operand {slot.name}"
+
+
+def apply(
+    trace: Trace,
+    form: Form,
+    operands: Sequence[object],
+    group: Group,
+    pred: object,
+    preserve_dst: bool,
+    cache_policy: object = None,
+) -> None:
+    """See the module's docstring."""
+    access = _access(form, operands, cache_policy)
+    length = access.register_slot.length
+    predicate.check_preserve(form.spelling, preserve_dst, pred, access.loads)
+    parts = operand.split(access.name("memory"), access.memory, group, (length,))
+    values = _values(trace, access, group, parts)
+    _check_memory(trace, access, group, parts, pred)
+    places = _addresses(trace, access, group, parts)
+    guards = predicate.guards(trace, form.spelling, pred, group, parts.repeat, parts.issues)
+    columns: list[Sequence[Operand]] = [values, places] if access.loads else [places, values]
+    if access.policy is not None:
+        slot = access.signature.operands[2]
+        word = convert.settle(trace, convert.convert(trace, form, slot, access.policy))
+        columns.append([word] * parts.issues)
+    registers.emit(trace, form, columns, guards)
+
+
+def _access(form: Form, operands: Sequence[object], policy: object) -> Access:
+    wants_policy = ".L2::cache_hint" in form.modifiers
+    if wants_policy and policy is None:
+        raise TileError(
+            f"{form.spelling}: .L2::cache_hint needs cache_policy=, a 64-bit value made by createpolicy"
+        )
+    if policy is not None and not wants_policy:
+        raise TileError(f"{form.spelling}: cache_policy= is only for forms with .L2::cache_hint")
+    due = 3 if wants_policy else 2
+    signature = next(s for s in form.signatures if len(s.operands) == due)
+    first, second = signature.operands[:2]
+    loads = first.role == "out"
+    order = "registers, memory" if loads else "memory, registers"
+    if len(operands) != 2:
+        raise OperandError(f"{form.spelling} takes 2 operands ({order}); {len(operands)} were given")
+    held, memory = operands if loads else reversed(operands)
+    slot, memory_slot = (first, second) if loads else (second, first)
+    if not isinstance(memory, Tensor) or not isinstance(memory.bound, Memory):
+        found = memory.space if isinstance(memory, Tensor) else convert.given(memory)
+        raise OperandError(
+            f"{form.spelling}: operand {memory_slot.name} takes a tensor in memory, not {found}; the order is {order}"
+        )
+    if isinstance(held, Tensor):
+        why = registers.tensor_why_not(slot, held)
+        if why:
+            raise OperandError(f"{form.spelling}: {why}; the order is {order}")
+    elif loads or slot.kind == "vector":
+        raise OperandError(
+            f"{form.spelling}: operand {slot.name} takes a register tensor, not {convert.given(held)}"
+        )
+    tensor = held if isinstance(held, Tensor) else None
+    return Access(form, signature, slot, memory_slot, tensor, held, memory, policy)
+
+
+def _values(trace: Trace, access: Access, group: Group, parts: Split) -> Sequence[Operand]:
+    """The register operand of each repeat."""
+    slot = access.register_slot
+    if access.registers is None:
+        try:
+            word = convert.settle(trace, convert.convert(trace, access.form, slot, access.value))
+        except Mismatch as reason:
+            detail = f": {reason}" if str(reason) else ""
+            raise OperandError(
+                f"{access.name('registers')} takes {convert.expected(slot)}, not {convert.given(access.value)}{detail}"
+            ) from None
+        return [word] * parts.issues
+    what = access.name("registers")
+    held = operand.split(what, access.registers, group, (slot.length,))
+    if held.repeat != parts.repeat:
+        raise TileError(
+            f"{what} has repeats {held.repeat}, and {access.memory_slot.name} has {parts.repeat}: both repeat alike"
+        )
+    operand.check_owner(what, access.registers, group)
+    rows = operand.issue_registers(access.registers, held)
+    if access.loads:
+        overlap.check_destination(what, rows)
+    if slot.kind == "vector":
+        return [Vector(tuple(row)) for row in rows]
+    return [row[0] for row in rows]
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+def _check_memory(trace: Trace, access: Access, group: Group, parts: Split, pred: object) -> None:
+    what, tensor, slot = access.name("memory"), access.memory, access.register_slot
+    storage = tensor.bound
+    assert isinstance(storage, Memory)
+    space = access.memory_slot.space or ""
+    if storage.space not in SPACES.get(space, (space[1:],)):
+        raise OperandError(
+            f"{what} is {space or 'generic'} memory and the tensor is in {storage.space} memory"
+        )
+    width = type_bits(slot.type or "")
+    if tensor.dtype.itemsize * 8 != width:
+        raise OperandError(
+            f"{what}: the form moves elements of {width} bits and the tensor's are {tensor.dtype.name}; "
+            f"view(…) it as a dtype of {width} bits"
+        )
+    if tensor.layout is not None and any(axis.name != "m" for axis in tensor.layout.axes):
+        owners = ", ".join(axis.name for axis in tensor.layout.axes if axis.name != "m")
+        raise TileError(f"{what}: a memory tensor's layout lies on m alone, and this one names {owners}")
+    extra = [pred.extent] if isinstance(pred, Scalar) and isinstance(pred.extent, Comparison) else []
+    operand.prove_claims(trace, what, tensor, extra)
+    _check_run(trace, what, tensor, slot.length)
+    if not access.loads:
+        _check_store(what, tensor)
+
+
+def _check_run(trace: Trace, what: str, tensor: Tensor, length: int) -> None:
+    """Consecutive elements, and every atom aligned to its size in bytes."""
+    if length == 1:
+        return
+    storage = tensor.bound
+    size = length * tensor.dtype.itemsize
+    if tensor.layout is None:
+        consecutive = tensor.strides[-1].known == 1
+        aligned = all(stride.divisor() % length == 0 for stride in tensor.strides[:-1])
+    else:
+        consecutive = tensor.layout.is_run(tensor.static_shape, 1)
+        aligned = consecutive and tensor.layout.run_alignment(tensor.static_shape, 1) % length == 0
+    if not consecutive:
+        raise TileError(
+            f"{what}: the {length} elements of an atom must lie side by side in memory, and this layout puts them apart"
+        )
+    if storage.alignment % size:
+        raise TileError(
+            f"{what}: an atom of {size} bytes needs a base aligned to {size} bytes, and this tensor's is aligned to "
+            f"{storage.alignment} (align=)"
+        )
+    facts = [fact for known in trace.facts() for fact in ranges.facts_of(known)]
+    if not aligned or not ranges.divisible(tensor.origin, length, facts):
+        raise TileError(
+            f"{what}: an atom of {size} bytes must start at a multiple of {size} bytes, which is not proven of every atom here"
+            + _alignment_hint(tensor, length)
+        )
+
+
+def _alignment_hint(tensor: Tensor, length: int) -> str:
+    if tensor.layout is None and any(stride.divisor() % length for stride in tensor.strides[:-1]):
+        return f": a row's length is not known to be a multiple of {length}; say so with pt.dim(name, multiple_of={length})"
+    if tensor.origin.divisor() % length:
+        return f": the region starts at element {tensor.origin}"
+    return ": the layout's strides are not multiples of the atom"
+
+
+def _check_store(what: str, tensor: Tensor) -> None:
+    if tensor.layout is not None and not tensor.layout.is_injective("m"):
+        raise TileError(
+            f"{what}: two elements of the destination are one place in memory, so the order of the stores would decide; "
+            "a destination's layout must be injective (no zero strides)"
+        )
+
+
+def _addresses(trace: Trace, access: Access, group: Group, parts: Split) -> list[Address]:
+    tensor = access.memory
+    storage = tensor.bound
+    assert isinstance(storage, Memory)
+    unit = tensor.dtype.itemsize
+    start = operand.group_place(tensor, coordinate(group))
+    generic = not access.memory_slot.space and storage.space not in ("global", "generic")
+    if tensor.layout is None:
+        places = [start.plus(step) for step in operand.strided_places(tensor, parts)]
+        found = [addresses.address(trace, storage, place, unit) for place in places]
+    elif isinstance(tensor.layout, ComposeLayout):
+        swizzle = tensor.layout.swizzle
+        steps = [atom[0] for atom in operand.issue_places(tensor, parts)]
+        found = [elements.swizzled(trace, storage, start.plus(step), swizzle, unit) for step in steps]
+    else:
+        found = _linear(
+            trace, storage, start, [atom[0] for atom in operand.issue_places(tensor, parts)], unit
+        )
+    return [_generic(trace, storage, address) for address in found] if generic else found
+
+
+def _linear(trace: Trace, storage: Memory, start: Extent, steps: Sequence[int], unit: int) -> list[Address]:
+    """One base computation; every repeat is a constant offset from it."""
+    base = addresses.address(trace, storage, start, unit)
+    return [Address(base.base, base.offset + step * unit) for step in steps]
+
+
+def _generic(trace: Trace, storage: Memory, address: Address) -> Address:
+    """The generic address (cvta) of an address in a state space, its offset kept apart."""
+    base = address.base
+    key = ("generic", base)
+    found = trace.computed(key)
+    if found is None:
+        if not isinstance(base, Register):
+            base = addresses.symbol_address(trace, storage)
+        wide = trace.register("b64")
+        if base.type == "b64":
+            wide = base
+        else:
+            trace.instruction("cvt.u64.u32", wide, base)
+        found = trace.register("b64")
+        trace.instruction(f"cvta.{storage.space}.u64", found, wide)
+        trace.remember_value(key, found)
+    return Address(found, address.offset)
+
+
+def is_access(form: Form) -> bool:
+    """Whether the form is a plain ld or st over memory that tensors may lie in."""
+    if form.opcode not in ("ld", "st") or ".async" in form.modifiers or ".bulk" in form.modifiers:
+        return False
+    return any(slot.kind == "address" for slot in form.signatures[0].operands)
