@@ -23,10 +23,13 @@ __all__ = ["Assembler", "Assembly", "assemble", "assemble_with_log", "find_assem
 
 _INPUT_PTX = 2  # nvJitLinkInputType
 _VARIABLE = "PTXTILE_NVJITLINK"
-if sys.platform == "win32":
-    _NAMES, _FOLDERS = ("nvJitLink_130_0.dll", "nvJitLink_120_0.dll"), ("bin/x86_64", "bin")
-else:
-    _NAMES, _FOLDERS = ("libnvJitLink.so.13", "libnvJitLink.so.12"), ("lib", "lib64")
+_WINDOWS = sys.platform == "win32"
+_NAMES = (
+    ("nvJitLink_130_0.dll", "nvJitLink_120_0.dll")
+    if _WINDOWS
+    else ("libnvJitLink.so.13", "libnvJitLink.so.12")
+)
+_FOLDERS = ("bin/x86_64", "bin") if _WINDOWS else ("lib", "lib64")
 
 # The library ends the process on names that are not of this shape ("sm_7"), so they never reach it.
 _TARGET = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")

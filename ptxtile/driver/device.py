@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from ptxtile.driver.library import Session, call, session
 from ptxtile.errors import DriverError
@@ -104,7 +105,7 @@ def device(ordinal: int = 0) -> Device:
     return found
 
 
-def primary_context(ordinal: int) -> object:
+def primary_context(ordinal: int) -> Any:
     """The device's primary context, retained once for the life of the process: PyTorch's and JAX's too."""
     return session().once(
         "context",
@@ -127,7 +128,7 @@ def activate(ordinal: int) -> Iterator[Session]:
     state = session()
     context = primary_context(ordinal)
     current = call("cuCtxGetCurrent", "ask for the current context")
-    if int(current) == int(context):  # type: ignore[call-overload]
+    if int(current) == int(context):
         yield state
         return
     call("cuCtxPushCurrent", f"make device {ordinal} current", context)

@@ -165,7 +165,7 @@ class Launcher:
         self._function = function
         self._geometry = geometry
         self._block = ParameterBlock(slots)
-        self._context = int(primary_context(function.module.ordinal))  # type: ignore[call-overload]
+        self._context = int(primary_context(function.module.ordinal))
         self._module = module
         self._entry = module.cuLaunchKernelEx
         self._get_context = module.cuCtxGetCurrent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Union
+from typing import Any, Protocol, Union
 
 from ptxtile.driver.device import activate
 from ptxtile.driver.library import call, session
@@ -29,7 +29,7 @@ StreamLike = Union[int, HasCudaStream, None]
 """A CUstream as an integer, an object with `__cuda_stream__`, or None for the legacy default stream."""
 
 
-def stream_handle(stream: StreamLike) -> int:
+def stream_handle(stream: StreamLike | object) -> int:
     """The CUstream as an integer; OperandError for anything that is no stream."""
     if stream is None:
         return 0
@@ -63,7 +63,7 @@ class Stream:
         self.ordinal = ordinal
         with activate(ordinal) as state:
             flag = int(state.binding.CUstream_flags.CU_STREAM_NON_BLOCKING)
-            self._made: object | None = call("cuStreamCreate", "make a stream", flag)
+            self._made: Any = call("cuStreamCreate", "make a stream", flag)
         self._handle = int(self._made)
 
     @property
@@ -114,10 +114,10 @@ class Event:
         self.ordinal = ordinal
         with activate(ordinal) as state:
             flag = int(state.binding.CUevent_flags.CU_EVENT_DEFAULT)
-            self._made: object | None = call("cuEventCreate", "make an event", flag)
+            self._made: Any = call("cuEventCreate", "make an event", flag)
 
     @property
-    def handle(self) -> object:
+    def handle(self) -> Any:
         """The CUevent; DriverError once it is closed."""
         if self._made is None:
             raise DriverError("the event was closed: make another")

@@ -1,23 +1,28 @@
 """A module on either machine: the GPU through the driver, or the emulator."""
 
+from ptxtile.execute.arguments import ArrayFacts, array_facts
 from ptxtile.execute.arrays import DeviceArray, asarray, empty, zeros
-from ptxtile.execute.assembly import assemble, disassemble
-from ptxtile.execute.entry import Entry
+from ptxtile.execute.assembly import assemble, assemble_module, disassemble
+from ptxtile.execute.dispatch import launch, run
+from ptxtile.execute.entry import Entry, entry_of
 from ptxtile.execute.geometry import geometry
 from ptxtile.execute.logs import AssemblerWarning
 from ptxtile.execute.machine import Machine, choose
-from ptxtile.execute.dispatch import launch, run
 
 __all__ = [
+    "ArrayFacts",
     "AssemblerWarning",
     "DeviceArray",
     "Entry",
     "Machine",
+    "array_facts",
     "asarray",
     "assemble",
+    "assemble_module",
     "choose",
     "disassemble",
     "empty",
+    "entry_of",
     "geometry",
     "launch",
     "run",

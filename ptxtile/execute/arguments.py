@@ -15,9 +15,10 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
+from ptxtile.dtypes import DType, dtype_of
 from ptxtile.errors import OperandError
-from ptxtile.execute import dlpack
 from ptxtile.execute.arrays import DeviceArray
+from ptxtile.execute.dlpack import CUDA_KINDS, HOST_KINDS, look
 from ptxtile.execute.parameters import Place, Value, blob_value, describe, scalar_value, signature
 
 if TYPE_CHECKING:
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
 
     HostData = numpy.ndarray[Any, Any]
 
-__all__ = ["Argument", "DeviceArgument", "HostArgument", "PlainArgument", "classify", "classify_all"]
+__all__ = [
+    "Argument",
+    "ArrayFacts",
+    "DeviceArgument",
+    "HostArgument",
+    "PlainArgument",
+    "array_facts",
+    "classify",
+    "classify_all",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +110,15 @@ def _row_major(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) 
 def _exchanged(place: Place, given: Any, stream: int) -> HostArgument | DeviceArgument:
     """A DLPack object."""
     kind, ordinal = given.__dlpack_device__()
-    if kind in dlpack.HOST_KINDS:
+    if kind in HOST_KINDS:
         import numpy
 
         return _host(place, numpy.from_dlpack(given))
-    if kind not in dlpack.CUDA_KINDS:
+    if kind not in CUDA_KINDS:
         raise OperandError(
             f"{place} cannot be {describe(given)}: it is on a device of DLPack kind {int(kind)}"
         )
-    view = dlpack.look(given, stream)
+    view = look(given, stream)
     if view.strides is not None and not _row_major(view.shape, view.strides, 1):
         raise OperandError(
             f"{place} cannot be a device array of shape {view.shape} with strides {view.strides} elements: it is not "
@@ -117,7 +127,7 @@ def _exchanged(place: Place, given: Any, stream: int) -> HostArgument | DeviceAr
     return DeviceArgument(place, view.address, int(ordinal))
 
 
-def _array(place: Place, given: object, stream: int) -> HostArgument | DeviceArgument | None:
+def _array(place: Place, given: Any, stream: int) -> HostArgument | DeviceArgument | None:
     """An array in any of its guises; None for what is no array."""
     if isinstance(given, DeviceArray):
         if given.device == "emulator":
@@ -132,6 +142,56 @@ def _array(place: Place, given: object, stream: int) -> HostArgument | DeviceArg
     if hasattr(given, "__dlpack_device__") and hasattr(given, "__dlpack__"):
         return _exchanged(place, given, stream)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayFacts:
+    """What an array argument is. `address` is its device address, None for a host array: its copy is aligned anew."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    address: int | None
+
+
+def array_facts(what: str, given: Any) -> ArrayFacts:
+    """Dtype, shape and address of anything that can be passed for an array.
+
+    Args:
+        what: "scale: argument 'A'", the beginning of an error.
+        given: the argument.
+
+    Raises:
+        OperandError: it is no array, or of a dtype that ptxtile lacks.
+    """
+    if isinstance(given, DeviceArray):
+        return ArrayFacts(given.dtype, given.shape, None if given.device == "emulator" else given.address)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(given, numpy.ndarray):
+        return ArrayFacts(_dtype_of(what, given), tuple(given.shape), None)
+    interface = getattr(given, "__cuda_array_interface__", None)
+    if interface is not None:
+        element = given if hasattr(given, "dtype") else interface["typestr"]
+        return ArrayFacts(_dtype_of(what, element), tuple(interface["shape"]), int(interface["data"][0]))
+    if not (hasattr(given, "__dlpack_device__") and hasattr(given, "dtype") and hasattr(given, "shape")):
+        raise OperandError(
+            f"{what} cannot be {describe(given)}: a NumPy array or a device array (ptxtile.asarray, DLPack, "
+            "__cuda_array_interface__) is due"
+        )
+    on_device = given.__dlpack_device__()[0] in CUDA_KINDS
+    return ArrayFacts(
+        _dtype_of(what, given), tuple(given.shape), look(given, 0).address if on_device else None
+    )
+
+
+def _dtype_of(what: str, element: object) -> DType:
+    if isinstance(element, str):
+        import numpy
+
+        element = numpy.dtype(element)
+    try:
+        return dtype_of(element)
+    except TypeError as error:
+        raise OperandError(f"{what}: {error}") from None
 
 
 def classify(place: Place, given: object, stream: int = 0) -> Argument:

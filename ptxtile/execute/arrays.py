@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Union
 from ptxtile import driver
 from ptxtile.dtypes import DType, dtype_of
 from ptxtile.errors import OperandError
-from ptxtile.execute import dlpack
+from ptxtile.execute.dlpack import CUDA, TYPE_CODES, export
 from ptxtile.execute.machine import Machine, choose
 
 if TYPE_CHECKING:
@@ -145,9 +145,9 @@ class DeviceArray:
         driver.fill(self.address, 0, self.nbytes, ordinal=ordinal)
         driver.synchronize_stream(0, ordinal)
 
-    def __array__(self, dtype: object = None, copy: bool | None = None) -> HostData:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostData:
         made = self._host if self._host is not None and not copy else self.numpy()
-        return made if dtype is None else made.astype(dtype)  # type: ignore[call-overload]
+        return made if dtype is None else made.astype(dtype)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, object]:
@@ -163,16 +163,16 @@ class DeviceArray:
         }
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0) if self._buffer is None else (dlpack.CUDA, int(self.device))
+        return (1, 0) if self._buffer is None else (CUDA, int(self.device))
 
     def __dlpack__(self, *, stream: object = None, **options: object) -> object:
         # Work on this array is ordered by the streams its user chose; there is none of its own to wait for.
         if self._buffer is None:
             return self.host.__dlpack__()
-        code = dlpack.TYPE_CODES.get(self.dtype.name, dlpack.TYPE_CODES.get(self.dtype.kind))
+        code = TYPE_CODES.get(self.dtype.name, TYPE_CODES.get(self.dtype.kind))
         if code is None or self.dtype.name.startswith("float8"):
             raise BufferError(f"DLPack has no type for {self.dtype.name}: exchange a view of it as uint8")
-        return dlpack.export(self, self.address, int(self.device), self.shape, code, max(self.dtype.bits, 8))
+        return export(self, self.address, int(self.device), self.shape, code, max(self.dtype.bits, 8))
 
     def __len__(self) -> int:
         if not self.shape:

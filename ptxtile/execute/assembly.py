@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from ptxtile import driver
 from ptxtile.errors import AssemblerError, OperandError
-from ptxtile.execute import cache, logs
+from ptxtile.execute.cache import key, look_up, store
 from ptxtile.execute.lines import locator
+from ptxtile.execute.logs import explained, warn
 from ptxtile.ir.module import Module
 
-__all__ = ["assemble", "disassemble"]
+__all__ = ["assemble", "assemble_module", "disassemble"]
 
 
 def assemble(module: Module | str, target: str | None = None, *, options: Sequence[str] = ()) -> bytes:
@@ -34,16 +35,21 @@ def assemble(module: Module | str, target: str | None = None, *, options: Sequen
     text = str(module)
     locate = locator(module if isinstance(module, Module) else None)
     found = driver.find_assembler()
-    digest = cache.key(text, target, options, found.version, found.path)
-    made = cache.look_up(digest)
+    digest = key(text, target, options, found.version, found.path)
+    made = look_up(digest)
     if made is None:
         try:
             made = driver.assemble_with_log(text, target, options=options)
         except AssemblerError as error:
-            raise logs.explained(error, locate) from error
-        cache.store(digest, made)
-    logs.warn(made.log, locate)
+            raise explained(error, locate) from error
+        store(digest, made)
+    warn(made.log, locate)
     return made.cubin
+
+
+def assemble_module(module: Module, target: str | None = None) -> bytes:
+    """`assemble` for a Module alone, without options: what a kernel object needs."""
+    return assemble(module, target)
 
 
 def disassemble(cubin: bytes) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ptxtile import driver
 from ptxtile.errors import OperandError
 from ptxtile.execute.arguments import Argument, DeviceArgument, HostArgument, PlainArgument, classify_all
 from ptxtile.execute.arrays import DeviceArray
-from ptxtile.execute.entry import Entry, ModuleLike
+from ptxtile.execute.entry import Entry, ModuleLike, entry_of
 from ptxtile.execute.geometry import Extents, geometry
 from ptxtile.execute.machine import Machine, choose
 from ptxtile.execute.parameters import Place
@@ -28,8 +29,8 @@ def run(
     block: Extents | None = None,
     cluster: Extents | None = None,
     dynamic_shared: int = 0,
-    stream: driver.StreamLike = None,
-    device: Machine | None = None,
+    stream: object = None,
+    device: int | str | None = None,
     sanitize: bool = True,
     seed: int = 0,
 ) -> None:
@@ -52,12 +53,12 @@ def run(
         DriverError: the driver refused the module or the launch, or the kernel faulted.
         EmulatorError: the emulator stopped the program.
     """
-    entry = Entry(module, name)
+    entry = entry_of(module, name)
     shape = geometry(entry.function, grid, block, cluster, dynamic_shared)
     launch(entry, arguments, shape, stream=stream, device=device, sanitize=sanitize, seed=seed)
 
 
-def _arrays_on(given: Sequence[object]) -> int | None:
+def _arrays_on(given: Sequence[Any]) -> int | None:
     """The CUDA device that the first argument that knows one lives on."""
     for value in given:
         kind = type(value)
@@ -78,8 +79,8 @@ def launch(
     arguments: Sequence[object],
     shape: driver.Geometry,
     *,
-    stream: driver.StreamLike = None,
-    device: Machine | None = None,
+    stream: object = None,
+    device: int | str | None = None,
     sanitize: bool = True,
     seed: int = 0,
 ) -> Machine:
@@ -99,7 +100,7 @@ def launch(
 
 
 def _quick_values(
-    taken: tuple[Place, ...], given: tuple[object, ...], ordinal: int
+    taken: tuple[Place, ...], given: tuple[Any, ...], ordinal: int
 ) -> list[driver.Value] | None:
     """The values of a launch with our own device arrays and plain numbers that fit; None for everything else."""
     if len(taken) != len(given):
@@ -107,14 +108,17 @@ def _quick_values(
     values: list[driver.Value] = []
     for place, value in zip(taken, given):
         kind = type(value)
-        if kind is DeviceArray and place.holds_address and value.device == ordinal:  # type: ignore[attr-defined]
-            values.append(value.address)  # type: ignore[attr-defined]
-        elif kind is int and place.kind != "b" and place.low <= value <= place.high:  # type: ignore[operator]
-            values.append(value)  # type: ignore[arg-type]
+        if kind is DeviceArray and place.holds_address and value.device == ordinal:
+            address = value.address
+            if address % place.alignment:
+                return None
+            values.append(address)
+        elif kind is int and place.kind != "b" and place.low <= value <= place.high:
+            values.append(value)
         elif kind is float and place.code == "d":
-            values.append(value)  # type: ignore[arg-type]
-        elif kind is float and place.code == "f" and -_FLOAT32 < value < _FLOAT32:  # type: ignore[operator]
-            values.append(value)  # type: ignore[arg-type]
+            values.append(value)
+        elif kind is float and place.code == "f" and -_FLOAT32 < value < _FLOAT32:
+            values.append(value)
         else:
             return None
     return values
@@ -138,14 +142,24 @@ def _launch(
         launcher(values, stream)
         return
     staged = Staged(host, ordinal, stream)
-    for index, address in staged.addresses.items():
-        values[index] = address
     try:
+        for argument in host:
+            address = values[argument.place.index] = staged.addresses[argument.place.index]
+            _check_alignment(argument.place, address)
         launcher(values, stream)
     except BaseException:
         staged.abandon()
         raise
     staged.finish()
+
+
+def _check_alignment(place: Place, address: int) -> None:
+    """A misaligned access would end the CUDA context, so an address that breaks its promise is refused."""
+    if address % place.alignment:
+        raise OperandError(
+            f"{place} starts at device address {address:#x}, and the kernel takes addresses that are multiples of "
+            f"{place.alignment} (.ptr .align {place.alignment}): pass a copy"
+        )
 
 
 def _address(argument: DeviceArgument, ordinal: int, stream: int) -> int:
@@ -154,6 +168,7 @@ def _address(argument: DeviceArgument, ordinal: int, stream: int) -> int:
             f"{argument.place} is on device {argument.ordinal}, and the launch is on device {ordinal}: "
             f"pass device={argument.ordinal}, or copy the array"
         )
+    _check_alignment(argument.place, argument.address)
     if argument.stream is not None and argument.stream != stream:
         driver.order_after(stream, argument.stream, ordinal)
     return argument.address
@@ -165,7 +180,7 @@ def _emulate(
     from ptxtile import emulator
 
     values: list[object] = []
-    frozen: list[tuple[HostArgument, object]] = []
+    frozen: list[tuple[HostArgument, Any]] = []
     for argument in arguments:
         if isinstance(argument, DeviceArgument):
             raise OperandError(
@@ -191,7 +206,7 @@ def _emulate(
         seed=seed,
     )
     for kept, seen in frozen:
-        if kept.array.tobytes() != seen.tobytes():  # type: ignore[attr-defined]
+        if kept.array.tobytes() != seen.tobytes():
             raise OperandError(
                 f"the kernel wrote to {kept.place}, an array that is not writable; the array was left as it was"
             )

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from typing import Union
 
 from ptxtile import driver
 from ptxtile.errors import DriverError, OperandError
-from ptxtile.execute import logs
 from ptxtile.execute.lines import locator
+from ptxtile.execute.logs import explained, warn
 from ptxtile.execute.parameters import Place, places
 from ptxtile.ir.module import Function, Module
 from ptxtile.ir.reader import parse
 from ptxtile.ir.writer import LineInfo, write
 
-__all__ = ["Entry", "ModuleLike", "as_module"]
+__all__ = ["Entry", "ModuleLike", "as_module", "entry_of"]
 
 ModuleLike = Union[Module, str]
 """A Module, or its text."""
@@ -48,7 +50,7 @@ class Entry:
         self.module = as_module(module)
         self.name = name
         self._text = module if isinstance(module, str) else None
-        self._lineinfo = lineinfo
+        self._lineinfo: LineInfo = lineinfo
         self.function = self._find(name)
         self.places: tuple[Place, ...] = places(self.function)
         self._launchers: dict[tuple[int, driver.Geometry], tuple[driver.Session, driver.Launcher]] = {}
@@ -85,8 +87,8 @@ class Entry:
         try:
             made = driver.load(self.text, ordinal)
         except DriverError as error:
-            raise logs.explained(error, locate) from error
-        logs.warn(made.info, locate)
+            raise explained(error, locate) from error
+        warn(made.info, locate)
         return made
 
     def launcher(self, ordinal: int, shape: driver.Geometry) -> driver.Launcher:
@@ -99,3 +101,25 @@ class Entry:
         made = driver.Launcher(self.loaded(ordinal).function(self.name), shape, slots)
         self._launchers[ordinal, shape] = session, made
         return made
+
+
+_KEPT = 256
+_entries: OrderedDict[tuple[object, str], Entry] = OrderedDict()
+_lock = threading.Lock()
+
+
+def entry_of(module: ModuleLike, name: str) -> Entry:
+    """An Entry for a module or text, the same one as long as it is among the last 256 used."""
+    # A Module is known by identity, since its hash walks all of it; the Entry keeps it alive, and so its id unique.
+    key = (module if isinstance(module, str) else id(module), name)
+    with _lock:
+        found = _entries.get(key)
+        if found is not None:
+            _entries.move_to_end(key)
+            return found
+    made = Entry(module, name)
+    with _lock:
+        _entries[key] = made
+        if len(_entries) > _KEPT:
+            _entries.popitem(last=False)
+    return made

@@ -32,7 +32,7 @@ def from_environment() -> Machine | None:
     return int(text)
 
 
-def choose(device: Machine | None, arrays_on: int | None = None) -> Machine:
+def choose(device: Machine | str | None, arrays_on: int | None = None) -> Machine:
     """The machine to run on.
 
     Args:

@@ -6,10 +6,11 @@ A number is converted to the declared type or refused: nothing wraps, overflows 
 from __future__ import annotations
 
 import math
+import operator
 import re
 import struct
 from dataclasses import dataclass
-from typing import Union
+from typing import SupportsFloat, SupportsIndex, Union, cast
 
 from ptxtile.dtypes import Scalar, bits_of
 from ptxtile.errors import OperandError
@@ -33,6 +34,7 @@ class Place:
     code    of `struct`
     low, high   the integers it holds; an empty range if it holds none
     holds_address   whether an array may be given: it is an integer of 64 bits
+    alignment   bytes, of what `.ptr .align` says an address here has; 1 where it says nothing
     """
 
     index: int
@@ -45,6 +47,7 @@ class Place:
     low: int = 0
     high: int = -1
     holds_address: bool = False
+    alignment: int = 1
 
     def __str__(self) -> str:
         return f"argument {self.index + 1} ({self.name!r}, {self.declared})"
@@ -175,16 +178,11 @@ def _number(place: Place, given: object) -> int | float:
     if isinstance(value, (int, float)):
         return value
     try:
-        index: int = value.__index__()  # type: ignore[attr-defined]
-    except (AttributeError, TypeError):
+        return operator.index(cast("SupportsIndex", value))
+    except TypeError:
         pass
-    else:
-        return index
-    try:
-        if type(value).__module__ == "ml_dtypes":
-            return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        pass
+    if type(value).__module__ == "ml_dtypes":
+        return float(cast("SupportsFloat", value))
     due = "an array or an address" if place.holds_address else "a number"
     raise _refuse(place, given, f"{due} is due")
 
@@ -223,7 +221,7 @@ def blob_value(place: Place, given: object) -> bytes:
         OperandError: no buffer, or one of another size.
     """
     try:
-        data = bytes(memoryview(given))  # type: ignore[arg-type]
+        data = bytes(memoryview(cast("bytes", given)))
     except (TypeError, ValueError):
         raise _refuse(place, given, f"a buffer of {place.size} bytes is due") from None
     if len(data) != place.size:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from ptxtile import driver
-from ptxtile.driver import assembler
-from ptxtile.driver import disassembler as disassembler_file
+from ptxtile.driver import assembler, disassembler as disassembler_file
 from ptxtile.errors import AssemblerError, TargetError
 
 PTX = """.version 8.0

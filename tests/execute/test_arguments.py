@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 from standin import Standin
 
+from ptxtile import dtypes as pt
 from ptxtile.errors import OperandError
-from ptxtile.execute import dlpack, zeros
-from ptxtile.execute.arguments import DeviceArgument, HostArgument, PlainArgument, classify, classify_all
+from ptxtile.execute import array_facts, dlpack, zeros
+from ptxtile.execute.arguments import (
+    ArrayFacts,
+    DeviceArgument,
+    HostArgument,
+    PlainArgument,
+    classify,
+    classify_all,
+)
 from ptxtile.execute.parameters import Place, places
 from ptxtile.ir.module import Function, Parameter
 
@@ -146,3 +154,40 @@ def test_dlpack_capsule_that_was_used(standin: Standin) -> None:
 
     with pytest.raises(OperandError, match=r"^Used.__dlpack__ gave no unused capsule named 'dltensor'$"):
         classify(A, Used(None, (2, 0)))
+
+
+def test_array_facts(standin: Standin) -> None:
+    made = zeros((2, 3), "float32", device=0)
+    on_device = ArrayFacts(pt.float32, (2, 3), made.address)
+    assert array_facts("k", made) == on_device
+    assert array_facts("k", zeros((2, 3), "float32", device="emulator")) == ArrayFacts(
+        pt.float32, (2, 3), None
+    )
+    assert array_facts("k", np.zeros(4, np.int8)) == ArrayFacts(pt.int8, (4,), None)
+    assert array_facts("k", Foreign()) == ArrayFacts(pt.float32, (2, 3), 8192)
+
+    class Tensor(Exchanged):
+        dtype, shape = "float32", (2, 3)
+
+    assert array_facts("k", Tensor(made, (2, 0))) == on_device
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            [1, 2],
+            "k: argument 'A' cannot be list [1, 2]: a NumPy array or a device array (ptxtile.asarray, DLPack, "
+            "__cuda_array_interface__) is due",
+        ),
+        (
+            np.zeros(2, "m8[s]"),
+            "k: argument 'A': ptxtile has no dtype 'timedelta64[s]'; it has "
+            + ", ".join(d.name for d in pt.ALL),
+        ),
+    ],
+)
+def test_array_facts_of_what_is_none(given: object, message: str) -> None:
+    with pytest.raises(OperandError) as caught:
+        array_facts("k: argument 'A'", given)
+    assert str(caught.value) == message

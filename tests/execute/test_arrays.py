@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from standin import Standin
 
-from ptxtile import dtypes as pt
-from ptxtile import execute
+from ptxtile import dtypes as pt, execute
 from ptxtile.errors import DriverError, OperandError
 from ptxtile.execute import dlpack
 from ptxtile.execute.machine import Machine

@@ -241,3 +241,47 @@ def test_the_quick_way_refuses_what_the_careful_way_refuses(standin: Standin) ->
     for type_name, value in (("f32", 3.41e38), ("u32", -1), ("u32", 1.0), ("u8", 256)):
         with pytest.raises(OperandError, match=r"^argument 1 "):
             start(standin, entry(type_name), value, kernel=lambda given: None)
+
+
+def test_an_address_that_breaks_its_promise(standin: Standin) -> None:
+    listed = tuple(Parameter(name, "u64", pointer=True, pointer_align=16) for name in "AB")
+    taken = Entry(Module("8.0", "sm_90", (Function("k", True, listed),)), "k")
+    taken._text = TEXT
+    base = np.zeros(16, np.float32)
+    start(standin, taken, base[:8], base[4:], kernel=lambda given: None)
+    with pytest.raises(OperandError) as caught:
+        start(standin, taken, base[:8], base[1:], kernel=lambda given: None)
+    (address,) = standin.memory
+    assert str(caught.value) == (
+        f"argument 2 ('B', .u64) starts at device address {address + 4:#x}, and the kernel takes addresses that are "
+        "multiples of 16 (.ptr .align 16): pass a copy"
+    )
+    with pytest.raises(OperandError, match=r"^argument 1 \('A', .u64\) starts at device address 0x2008, "):
+        start(standin, taken, _foreign(8200), base, kernel=lambda given: None)
+
+
+def _foreign(address: int) -> object:
+    made = type("Foreign", (), {})()
+    made.__cuda_array_interface__ = {"shape": (2,), "typestr": "<f4", "data": (address, False), "version": 3}
+    return made
+
+
+def test_run_keeps_entries(standin: Standin) -> None:
+    module = Module("8.0", "sm_90", (Function("k", True, linkage="visible"),))
+    for _ in range(2):
+        execute.run(module, "k", (), grid=2, block=32)
+    assert len(standin.launches) == 2 and len(standin.named("cuModuleLoadDataEx")) == 1
+    assert execute.entry_of(module, "k") is execute.entry_of(module, "k")
+    assert execute.entry_of(TEXT, "k") is execute.entry_of(TEXT, "k")
+
+
+def test_run_checks_what_it_is_given(standin: Standin) -> None:
+    module = Module("8.0", "sm_90", (Function("k", True, linkage="visible"),))
+    with pytest.raises(OperandError, match=r"^grid \(0, 1, 1\): grid.x must be 1 to 2147483647, not 0$"):
+        execute.run(module, "k", (), grid=0, block=32)
+    with pytest.raises(OperandError, match=r"^k takes 0 arguments \(none\), not 1$"):
+        execute.run(module, "k", (1,), grid=1, block=32)
+    with pytest.raises(DriverError, match=r"^there is no device 3: "):
+        execute.run(module, "k", (), grid=1, block=32, device=3)
+    with pytest.raises(OperandError, match=r"^'x' is no stream: "):
+        execute.run(module, "k", (), grid=1, block=32, stream="x")
