@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ptxtile.ir.check import check_text
+from ptxtile.ir.inference import explain, infer
 from ptxtile.ir.instruction import Guard, Instruction
 from ptxtile.ir.module import (
     Alias,
@@ -79,6 +81,9 @@ __all__ = [
     "Value",
     "Variable",
     "Vector",
+    "check_text",
+    "explain",
+    "infer",
     "line",
     "lines",
     "parse",

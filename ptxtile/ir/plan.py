@@ -24,7 +24,7 @@ from ptxtile.ir.operand import (
     Symbol,
     Vector,
 )
-from ptxtile.ir.scope import Offsets, Words
+from ptxtile.ir.scope import Mismatch, Offsets, Words
 from ptxtile.ir.syntax import (
     AddressNode,
     ArgumentsNode,
@@ -41,10 +41,6 @@ from ptxtile.ir.syntax import (
 Build = Callable[[Sequence[str], Words], Operand]
 
 OFFSETS = Offsets()
-
-
-class Mismatch(Exception):
-    """A statement has the shape of a plan, but a word where the plan had a number, or the reverse."""
 
 
 class Leaf(NamedTuple):

@@ -36,7 +36,7 @@ def _lark() -> Lark:
         start=["module", "statement"],
         parser="lalr",
         lexer="contextual",
-        transformer=Callbacks(),  # type: ignore[arg-type]
+        transformer=Callbacks(),
         maybe_placeholders=False,
         g_regex_flags=int(re.ASCII),
     )

@@ -13,10 +13,10 @@ from ptxtile.ir import records, syntax, table
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.instruction import Guard, Instruction
 from ptxtile.ir.operand import Arguments, Label, Operand, Register, Symbol
-from ptxtile.ir.plan import Mismatch, Plan, Planner
+from ptxtile.ir.plan import Plan, Planner
 from ptxtile.ir.records import Declarer
 from ptxtile.ir.scan import Scanner
-from ptxtile.ir.scope import Scope
+from ptxtile.ir.scope import Mismatch, Scope
 
 # No instruction of PTX comes near: the longest, a wgmma with 128 registers, has about 2,000 characters.
 _LONGEST_INSTRUCTION = 1 << 16
@@ -24,6 +24,10 @@ _DEEPEST = 200
 _MEMO_LENGTH = 4096
 _MEMO_SIZE = 1 << 16
 _PRAGMA_END = re.compile(r"\.pragma[^;]*;\Z")
+_HEADER_END = re.compile(r"[^;{]*[;{]")
+_IS_HEADER = re.compile(r"\.(?:entry|func)\b")
+_DIRECTIVE_END = re.compile(r"[;{=\"\n]")
+_LINE_END = re.compile(r"\n")
 _WORD_START = re.compile(r"[A-Za-z0-9_$%.@]+|\S")
 
 
@@ -64,7 +68,9 @@ class Reading:
         self.head: dict[str, syntax.HeadNode] = {}
         self.labels: dict[int, tuple[set[str], set[str]]] = {}
         self.functions: dict[str, m.Function] = {}
+        self.bodies: set[str] = set()
         self.unknown: set[str] = set()
+        self.stopped = False
 
     # ---- the loop
 
@@ -78,7 +84,7 @@ class Reading:
         self._scan_labels()
         position, length = 0, len(self.text)
         match = self.context.scanner.piece.match
-        while position < length:
+        while position < length and not self.stopped:
             found = match(self.text, position)
             if found is None:
                 position = self._wrong(position)
@@ -88,9 +94,8 @@ class Reading:
                 break
             assert kind is not None
             position = self._piece(kind, found.start(kind), found.end())
-        for frame in reversed(self.frames):
-            self.report(Fault("this { is never closed", frame.start))
-            break
+        if self.frames and not self.stopped:
+            self.report(Fault("this { is never closed", self.frames[-1].start))
         return self._module()
 
     def _piece(self, kind: str, start: int, end: int) -> int:
@@ -129,11 +134,14 @@ class Reading:
         found = _WORD_START.search(self.text, position)
         if found is None:
             return len(self.text)
-        ends = found[0][0] in "@.$%_" or found[0][0].isalpha()
-        said = f"the statement that begins with {_shown(found[0])} has no end" if ends else ""
-        self.report(Fault(said or f"{_shown(found[0])} begins no statement", found.start()))
-        line = self.text.find("\n", found.start())
-        return len(self.text) if line < 0 else line
+        first = found[0][0]
+        if first in "@$%_" or first.isalpha():
+            self.stopped = True
+            self.report(Fault(f"the statement that begins with {_shown(found[0])} has no end", found.start()))
+            return len(self.text)
+        self.report(Fault(f"{_shown(found[0])} begins no statement", found.start()))
+        rest = (_DIRECTIVE_END if first == "." else _LINE_END).search(self.text, found.start())
+        return len(self.text) if rest is None else rest.end()
 
     def _after(self, fault: int, start: int, end: int) -> int:
         """Where to go on after a Fault at offset `fault` in the piece from start to end.
@@ -160,10 +168,10 @@ class Reading:
                 if stack:
                     stack.pop()
             elif mark == ":" and stack:
-                word = scanner.last_word.search(text, text.rfind("\n", 0, found.start()) + 1, found.start())
-                if word is not None:
+                word = scanner.word_before(text, found.start())
+                if word:
                     ahead = text[found.end() : found.end() + 64].lstrip()
-                    stack[-1][ahead.startswith(".callprototype")].add(word[1])
+                    stack[-1][ahead.startswith(".callprototype")].add(word)
 
     def _open(self, start: int, header: Optional[syntax.HeaderNode], scope: Optional[Scope] = None) -> None:
         if header is None and not self.frames:
@@ -194,6 +202,8 @@ class Reading:
     # ---- instructions
 
     def _instruction(self, start: int, end: int) -> Instruction:
+        if end - start > _LONGEST_INSTRUCTION:
+            raise Fault(f"a statement of {end - start:,} characters is longer than any instruction", start)
         text = self.text[start:end]
         scope = self.frames[-1].scope if self.frames else self.scope
         parts = self.context.scanner.atoms.split(text)
@@ -207,8 +217,6 @@ class Reading:
         return self._new_instruction(text, start, key, scope)
 
     def _new_instruction(self, text: str, start: int, key: str, scope: Scope) -> Instruction:
-        if len(text) > _LONGEST_INSTRUCTION:
-            raise Fault(f"a statement of {len(text):,} characters is longer than any instruction", start)
         node = self._parse(text + ";", start)
         if not isinstance(node, syntax.InstructionNode):
             raise Fault("an instruction belongs here", start)
@@ -255,23 +263,37 @@ class Reading:
 
     def _end_of_directive(self, start: int, end: int) -> int:
         """A piece is cut at the first `;`, `{` or `=`; some go on after it."""
-        while True:
-            last = self.text[end - 1]
-            if last == "=":
-                more = self.context.scanner.initial.match(self.text, end)
-                if more is None:
-                    raise Fault("this initialiser has no end", end - 1)
-                return more.end()
-            head = self.text[start:end]
-            if last == "{" or not _PRAGMA_END.search(head, 1) or not re.search(r"\.(?:entry|func)\b", head):
-                return end
-            more = re.compile(r"[^;{]*[;{]").match(self.text, end)
+        last = self.text[end - 1]
+        if last == "=":
+            more = self.context.scanner.initial.match(self.text, end)
             if more is None:
-                return end
+                self.stopped = True
+                raise Fault("this initialiser has no end", end - 1)
+            return more.end()
+        if last == "{":
+            return self._end_of_section(end) if self.text.startswith(".section", start) else end
+        while self.text[end - 1] == ";":
+            head = self.text[start:end]
+            more = _HEADER_END.match(self.text, end)
+            if more is None or not _PRAGMA_END.search(head, 1) or not _IS_HEADER.search(head):
+                break
             end = more.end()
+        return end
+
+    def _end_of_section(self, end: int) -> int:
+        close = self.text.find("}", end)
+        if close < 0:
+            self.stopped = True
+            raise Fault("this { is never closed", end - 1)
+        return close + 1
 
     def _other(self, kind: str, start: int, end: int) -> None:
-        node = self._parse(self.text[start:end], start)
+        text = self.text[start:end]
+        flat = self.context.scanner.flat_initial(text) if len(text) > _MEMO_LENGTH else None
+        node = self._parse(text if flat is None else flat[0], start)
+        if flat is not None and isinstance(node, syntax.DeclarationNode):
+            last = node.declarators[-1]._replace(initial=flat[1])
+            node = node._replace(declarators=(*node.declarators[:-1], last))
         try:
             self._take(node, start, end)
         except Fault as fault:
@@ -310,10 +332,12 @@ class Reading:
 
     def _add(self, record: Union[m.Statement, m.Item], start: int) -> None:
         self.uses.append((start, record))
-        if self.frames:
-            self.frames[-1].statements.append(record)  # type: ignore[arg-type]
-        elif isinstance(record, (m.Variable, m.Directive, m.Section)):
+        if self.frames and not isinstance(record, (m.Function, m.Alias, m.Section)):
+            self.frames[-1].statements.append(record)
+        elif not self.frames and isinstance(record, (m.Variable, m.Directive, m.Section)):
             self.items.append(record)
+        elif self.frames:
+            raise Fault("this belongs outside of every function")
         else:
             raise Fault("this belongs in the body of a function")
 
@@ -348,18 +372,16 @@ class Reading:
         before = self.scope.find(name)
         if before is None:
             self.scope.declare(name, Symbol(name, "func"), node.name.start)
-        elif not isinstance(before, Symbol) or before.space != "func" or (opens and self._has_body(name)):
+        elif not isinstance(before, Symbol) or before.space != "func" or (opens and name in self.bodies):
             raise Fault(f"{name} is declared twice", node.name.start)
         function = self.declarer.function(node, self.scope, scope, () if opens else None)
         self.uses.append((start, function))
         if opens:
             self.functions[name] = function
+            self.bodies.add(name)
             self._open(end - 1, node, scope)
         else:
             self.items.append(function)
-
-    def _has_body(self, name: str) -> bool:
-        return any(isinstance(each, m.Function) and each.name == name and each.body is not None for each in self.items)
 
     def _head(self, node: syntax.HeadNode) -> None:
         if node.name in self.head:
@@ -370,9 +392,9 @@ class Reading:
         self.head[node.name] = node
 
     def _module(self) -> m.Module:
-        for name in ("version", "target"):
-            if name not in self.head:
-                self.report(Fault(f"a module begins with .version and .target; it has no .{name}", 0))
+        lacking = [f".{name}" for name in ("version", "target") if name not in self.head]
+        if lacking and not self.stopped:
+            self.report(Fault(f"a module begins with .version and .target; this has no {' and no '.join(lacking)}", 0))
         version, target = self.head.get("version"), self.head.get("target")
         size = self.head.get("address_size")
         bits = int(size.values[0]) if size is not None else 64

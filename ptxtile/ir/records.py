@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Union
 
+from ptxtile import isa
 from ptxtile.ir import module as m
 from ptxtile.ir import syntax
 from ptxtile.ir.constant import Fault
@@ -15,7 +16,7 @@ from ptxtile.ir.syntax import Align, Attribute, DeclarationNode, Declarator, Par
 
 _LINKAGE = frozenset(["visible", "extern", "weak", "common"])
 _SPACES = frozenset(["reg", "const", "global", "local", "param", "shared", "tex"])
-_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+_VECTORS = {"v2": 2, "v4": 4}
 _OPAQUE = frozenset(["texref", "samplerref", "surfref"])
 
 
@@ -161,22 +162,24 @@ class Declarer:
 
 def _registers(prefixes: Prefixes, declarators: Sequence[Declarator], scope: Scope) -> list[m.RegisterDeclaration]:
     """Neighbours with the same count share a record."""
+    if prefixes.type not in isa.REGISTER_BITS:
+        raise Fault(f"there are no registers of type .{prefixes.type}", prefixes.start)
     found: list[m.RegisterDeclaration] = []
     for each in declarators:
         if each.shape or each.initial is not None:
             raise Fault(f"the register {each.name.text} takes neither extents nor a value", each.name.start)
-        if each.count is None:
+        if each.number is None:
             scope.register(each.name.text, prefixes.type, prefixes.vector, each.name.start)
-        elif each.count < 1:
-            raise Fault(f"{each.name.text}<{each.count}> declares no register", each.name.start)
+        elif each.number < 1:
+            raise Fault(f"{each.name.text}<{each.number}> declares no register", each.name.start)
         else:
-            scope.range(each.name.text, each.count, prefixes.type, prefixes.vector, each.name.start)
-        if found and found[-1].count == each.count:
+            scope.range(each.name.text, each.number, prefixes.type, prefixes.vector, each.name.start)
+        if found and found[-1].count == each.number:
             last = found.pop()
             names = (*last.names, each.name.text)
             found.append(m.RegisterDeclaration(last.type, names, last.count, last.vector))
         else:
-            found.append(m.RegisterDeclaration(prefixes.type, (each.name.text,), each.count, prefixes.vector))
+            found.append(m.RegisterDeclaration(prefixes.type, (each.name.text,), each.number, prefixes.vector))
     return found
 
 
@@ -187,10 +190,10 @@ def _symbol_space(prefixes: Prefixes) -> str:
 def variable(prefixes: Prefixes, node: Declarator, scope: Scope) -> m.Variable:
     """One variable, whose name is declared before its initialiser is read: it may hold its own address."""
     name, space = node.name, _symbol_space(prefixes)
-    if node.count is None:
+    if node.number is None:
         scope.declare(name.text, Symbol(name.text, space), name.start)
     else:
-        for i in range(min(node.count, 1 << 16)):
+        for i in range(min(node.number, 1 << 16)):
             scope.declare(f"{name.text}{i}", Symbol(f"{name.text}{i}", space), name.start)
     return m.Variable(
         prefixes.space,
@@ -202,7 +205,7 @@ def variable(prefixes: Prefixes, node: Declarator, scope: Scope) -> m.Variable:
         prefixes.linkage,
         None if node.initial is None else _initial(node.initial, scope),
         tuple(prefixes.attributes),
-        node.count,
+        node.number,
     )
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ptxtile.ir.constant import Fault
+from ptxtile.ir import constant
+from ptxtile.ir.constant import Fault, Number
 
 
 class Scanner:
@@ -18,6 +19,7 @@ class Scanner:
         word, number = terminals["WORD"], terminals["NUMBER"]
         string, version = terminals["STRING"], terminals["VERSION"]
         space = r"[ \t\r\n\f\v]"
+        before = r"[^;{=\"]"
         flags = re.ASCII
         loc = rf"\.loc(?:{space}+{number}){{3}}(?:{space}*,{space}*(?:function_name{space}+{word}(?:{space}*\+{space}*{number})?|inlined_at(?:{space}+{number}){{3}}))*"
         file = rf"\.file{space}+{number}{space}*{string}(?:{space}*,{space}*{number}{space}*,{space}*{number})?"
@@ -30,16 +32,43 @@ class Scanner:
             rf"(?P<label>{word}{space}*:(?!:))"
             rf"|(?P<instruction>[@A-Za-z_$%][^;]*;)"
             rf"|(?P<line>{loc}|{file}|{head})"
-            rf"|(?P<section>\.section(?![A-Za-z0-9_$])[^{{}};]*\{{[^}}]*\}})"
-            rf"|(?P<directive>\.(?:[^;{{=\"]|{string})*[;{{=])"
+            rf"|(?P<directive>\.{before}*(?:{string}{before}*)*[;{{=])"
             rf"|(?P<open>\{{)|(?P<close>\}})|(?P<end>\Z))",
             flags,
         )
         # the rest of a variable's declaration, after its `=`
-        self.initial = re.compile(rf"(?:[^;\"]|{string})*;", flags)
+        self.initial = re.compile(rf"[^;\"]*(?:{string}[^;\"]*)*;", flags)
+        # a long list of numbers, which is read without the grammar
+        self.numbers = re.compile(r"=\s*\{([-0-9A-Fa-fxXU.+,\s]*)\}\s*;\Z", flags)
+        self.number = re.compile(rf"\s*(-?{number})\s*\Z", flags)
         self.comment = re.compile(rf"{string}|//[^\n]*|/\*.*?(?:\*/|\Z)", flags | re.DOTALL)
         self.marks = re.compile(rf"{string}|[{{}}]|:+", flags)
-        self.last_word = re.compile(rf"({word}){space}*\Z", flags)
+
+    def word_before(self, text: str, colon: int) -> str:
+        """The name that ends right before the colon, or nothing."""
+        end = colon
+        while end and text[end - 1].isspace():
+            end -= 1
+        start = end
+        while start and text[start - 1] in _NAME:
+            start -= 1
+        return text[start:end]
+
+    def flat_initial(self, text: str) -> tuple[str, tuple[Number, ...]] | None:
+        """A declaration with `= { numbers }`: the text with `= 0` in its place, and the numbers. None if it is not so."""
+        found = self.numbers.search(text)
+        if found is None or text.count("=") > 1:
+            return None
+        values: list[Number] = []
+        parts = found[1].split(",")
+        if not parts[-1].strip():
+            parts.pop()
+        for part in parts:
+            match = self.number.match(part)
+            if match is None:
+                return None
+            values.append(constant.number(match[1]))
+        return text[: found.start()] + "= 0;", tuple(values)
 
     def without_comments(self, text: str) -> str:
         """The text with every comment turned into blanks, so that offsets stay."""
@@ -57,4 +86,5 @@ class Scanner:
         return self.comment.sub(blank, text)
 
 
+_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$%")
 _BLACK = re.compile(r"[^\n]")

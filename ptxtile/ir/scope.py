@@ -17,6 +17,10 @@ _ELEMENTS = ("xyzw", "rgba")
 _PARTS = frozenset(["b0", "b1", "b2", "b3", "h0", "h1"])
 
 
+class Mismatch(Exception):
+    """A statement has the shape of an earlier one, but a word where that had a number, or the reverse."""
+
+
 class Words(dict[str, Operand]):
     """Memo from the text of a word or literal to the operand it is in one scope."""
 
@@ -37,6 +41,8 @@ class Offsets(dict[str, int]):
     __slots__ = ()
 
     def __missing__(self, text: str) -> int:
+        if text[0] not in "0123456789-.":
+            raise Mismatch
         value = constant.number(text)
         if not isinstance(value, Integer):
             raise Fault("an offset is an integer")
@@ -47,14 +53,14 @@ class Offsets(dict[str, int]):
 class Scope:
     """One scope. `special` says whether a name is a special register."""
 
-    __slots__ = ("declared", "labels", "parent", "prototypes", "ranges", "special", "vectors", "words")
+    __slots__ = ("declared", "labels", "numbered", "parent", "prototypes", "ranges", "special", "words")
 
     def __init__(self, parent: Optional[Scope], special: Callable[[str], bool]) -> None:
         self.parent = parent
         self.special = special
         self.declared: dict[str, Named] = {}
         self.ranges: dict[str, tuple[int, str, int]] = {}
-        self.vectors: dict[str, int] = {}
+        self.numbered: dict[str, int] = {}
         self.labels: set[str] = set()
         self.prototypes: set[str] = set()
         self.words = Words(self)
@@ -66,23 +72,25 @@ class Scope:
         if name in self.declared or self._in_range(name) is not None or name in self.labels:
             raise Fault(f"{name} is declared twice in the same scope", start)
         self.declared[name] = meaning
+        at = len(name)
+        while at > 1 and name[at - 1].isdigit():
+            at -= 1
+            if _is_index(name[at:]):
+                self.numbered[name[:at]] = min(int(name[at:]), self.numbered.get(name[:at], 1 << 62))
         if self.words:
             self.words.clear()
 
     def register(self, name: str, type_: str, vector: int, start: int) -> None:
         """Declare one register, or a vector of them."""
         self.declare(name, _register(name, type_, vector), start)
-        if vector > 1:
-            self.vectors[name] = vector
 
     def range(self, prefix: str, count: int, type_: str, vector: int, start: int) -> None:
         """Declare `prefix<count>`: prefix0 to prefix(count-1)."""
         if prefix in self.ranges:
             raise Fault(f"{prefix}<{count}> is declared twice in the same scope", start)
-        for name in self.declared:
-            number = name[len(prefix) :]
-            if name.startswith(prefix) and _is_index(number) and int(number) < count:
-                raise Fault(f"{prefix}<{count}> declares {name} a second time in the same scope", start)
+        if self.numbered.get(prefix, count) < count:
+            name = f"{prefix}{self.numbered[prefix]}"
+            raise Fault(f"{prefix}<{count}> declares {name} a second time in the same scope", start)
         self.ranges[prefix] = (count, type_, vector)
         if self.words:
             self.words.clear()

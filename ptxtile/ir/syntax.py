@@ -114,7 +114,7 @@ InitialNode = Union[Number, Place, Masked, tuple["InitialNode", ...]]
 
 class Declarator(NamedTuple):
     name: Word
-    count: Optional[int]
+    number: Optional[int]
     shape: tuple[int, ...]
     initial: Optional[InitialNode]
 

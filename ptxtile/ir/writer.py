@@ -127,7 +127,7 @@ class _Writer:
             self.files.begin()
         while stack:
             for statement in stack[-1]:
-                if statement.__class__ is Instruction:
+                if isinstance(statement, Instruction):
                     if self.files is not None and statement.mark is not None:
                         out.extend(self.files.loc(statement.mark))
                     out.append(indent + line(statement.form, statement.operands, statement.guard))
@@ -149,7 +149,7 @@ class _Writer:
 
 
 def _statement(
-    statement: Union[m.RegisterDeclaration, m.Variable, m.Targets, m.Prototype, m.Loc, m.Directive, m.Section],
+    statement: Union[m.RegisterDeclaration, m.Variable, m.Targets, m.Prototype, m.Loc, m.Directive],
 ) -> str:
     if isinstance(statement, m.RegisterDeclaration):
         return registers(statement)

@@ -1,0 +1,151 @@
+"""What is wrong with a PTX text, all of it at once, without raising."""
+
+from __future__ import annotations
+
+from typing import Optional, Union
+
+from ptxtile import isa
+from ptxtile.errors import Diagnostic
+from ptxtile.ir import module as m
+from ptxtile.ir.constant import Fault
+from ptxtile.ir.demand import MOST_BYTES, Demand, instruction_demands, item_demands, parameter_bytes
+from ptxtile.ir.inference import needs
+from ptxtile.ir.instruction import Instruction
+from ptxtile.ir.operand import Address, Operand, Symbol
+from ptxtile.ir.reader import Lines, context
+from ptxtile.ir.reading import Reading
+from ptxtile.isa.form import Signature
+
+# An address may be formed of a symbol of these spaces under this modifier of the instruction.
+_SPACES = {
+    ".shared": "shared",
+    ".shared::cta": "shared",
+    ".shared::cluster": "shared",
+    ".global": "global",
+    ".local": "local",
+    ".const": "const",
+    ".param": "param",
+    ".param::entry": "param",
+    ".param::func": "param",
+}
+
+
+def check_text(text: str, target: Optional[str] = None) -> list[Diagnostic]:
+    """Everything that is wrong with a PTX module, one Diagnostic a cause, at its first use, in order of place.
+
+    Form, operands and their number, register types and widths, immediates, state spaces, targets, versions, undeclared
+    and twice declared names. A right module gives []. `target` stands in for the module's own; an unknown one is a
+    TargetError. No text raises.
+    """
+    if target is not None:
+        isa.find_target(target)
+    return _Check(text, target).run()
+
+
+class _Check:
+    def __init__(self, text: str, target: Optional[str]) -> None:
+        self.text = text
+        self.target = target
+        self.faults: list[Fault] = []
+
+    def run(self) -> list[Diagnostic]:
+        reading = Reading(self.text, context(), self.faults.append)
+        module = reading.read()
+        place = self._availability(reading, module)
+        if place is not None:
+            self._uses(reading, *place)
+        lines = Lines(self.text)
+        found: list[Diagnostic] = []
+        for fault in sorted(self.faults, key=lambda each: each.position):
+            line, column = lines.place(fault.position)
+            message, _, hint = fault.message.partition("\n")
+            found.append(Diagnostic(line, column, "error", message, fault.hint or hint))
+        return found
+
+    def _availability(self, reading: Reading, module: m.Module) -> Optional[tuple[str, int]]:
+        """Target and version to hold everything against; None if the text does not say."""
+        facts = isa.target_facts()
+        target, version = self.target or module.target, module.version
+        known = facts.targets.get(target)
+        head = {name: node.start for name, node in reading.head.items()}
+        if not version or not target:
+            return None
+        if known is None:
+            self.faults.append(Fault(f"there is no target {ascii(target)}", head["target"]))
+            return None
+        if version not in facts.ordinal:
+            newest = facts.versions[-1]
+            self.faults.append(Fault(f"there is no PTX ISA version {version}; the newest is {newest}", head["version"]))
+            return None
+        if facts.ordinal[version] < facts.ordinal[known.since]:
+            fault = Fault(f"{target} needs PTX ISA {known.since}; the module's .version is {version}", head["version"])
+            self.faults.append(fault)
+            return target, facts.ordinal[known.since]
+        return target, facts.ordinal[version]
+
+    def _uses(self, reading: Reading, target: str, version: int) -> None:
+        seen: set[object] = set()
+        for position, record in reading.uses:
+            if record.__class__ is Instruction:
+                self._instruction(record, position, target, version, seen)
+            elif isinstance(record, (m.Function, m.Variable, m.RegisterDeclaration, m.Loc)):
+                self._record(record, position, target, version, seen)
+
+    def _instruction(
+        self, record: Instruction, position: int, target: str, version: int, seen: set[object]
+    ) -> None:
+        signature = record.signature
+        if signature is not None and id(signature) in seen and not _has_symbol(record.operands):
+            return
+        for key, demand in instruction_demands(record):
+            if key not in seen:
+                seen.add(key)
+                self._demand(demand, position, target, version)
+        if signature is not None:
+            self._spaces(record, signature, position)
+
+    def _record(
+        self,
+        record: Union[m.Function, m.Variable, m.RegisterDeclaration, m.Loc],
+        position: int,
+        target: str,
+        version: int,
+        seen: set[object],
+    ) -> None:
+        for key, demand in item_demands(record):
+            if key not in seen:
+                seen.add(key)
+                self._demand(demand, position, target, version)
+        if isinstance(record, m.Function) and record.entry:
+            size = parameter_bytes(record.parameters)
+            if size > MOST_BYTES:
+                fault = Fault(f"{record.name} has {size:,} bytes of parameters; {MOST_BYTES:,} are possible", position)
+                self.faults.append(fault)
+
+    def _demand(self, demand: Demand, position: int, target: str, version: int) -> None:
+        ordinal = isa.target_facts().ordinal
+        versions = isa.target_facts().versions
+        first, removed = demand.targets.get(target), demand.removed.get(target)
+        if first is None:
+            message, hint = f"{demand.what} is not available on {target}", f"it needs {needs(demand)}"
+        elif version < ordinal[first]:
+            message = f"{demand.what} needs PTX ISA {first} on {target}"
+            hint = f"the module's .version is {versions[version]}"
+        elif removed is not None and version >= ordinal[removed]:
+            message, hint = f"{demand.what} was removed from {target} in PTX ISA {removed}", ""
+        else:
+            return
+        self.faults.append(Fault(message, position, hint))
+
+    def _spaces(self, record: Instruction, signature: Signature, position: int) -> None:
+        for declared, given in zip(signature.operands, record.operands):
+            if not isinstance(given, Address) or not isinstance(given.base, Symbol) or not declared.space:
+                continue
+            wanted, space = _SPACES.get(declared.space), given.base.space
+            if wanted is not None and space in _SPACES.values() and space != wanted:
+                message = f"{given.base.name} is in .{space}; {record.form.spelling} wants an address in {declared.space}"
+                self.faults.append(Fault(message, position))
+
+
+def _has_symbol(operands: tuple[Operand, ...]) -> bool:
+    return any(isinstance(each, Address) and isinstance(each.base, Symbol) for each in operands)
