@@ -90,7 +90,8 @@ def _place(index: int, parameter: Parameter, end: int) -> Place:
         code,
         low,
         high,
-        kind != "f" and width == 8,
+        holds_address=kind != "f" and width == 8,
+        alignment=parameter.pointer_align or 1,
     )
 
 
