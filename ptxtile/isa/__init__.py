@@ -1,7 +1,7 @@
 """What PTX allows: the spelling table of `grammar/`, and the questions one may ask of it.
 
-`validate`, `is_valid`, `verdict` and `forms` answer for spellings; `bind` for operands; `special_register`, `target_facts`
-and `all_types` give the other tables.
+`validate`, `is_valid`, `verdict` and `forms` answer for spellings; `bind` for operands; `special_register`,
+`target_facts` and `all_types` give the other tables.
 """
 
 from __future__ import annotations
@@ -11,9 +11,14 @@ from ptxtile.isa.form import Form, Operand, Shape, Signature, Verdict
 from ptxtile.isa.listing import forms
 from ptxtile.isa.namespace import ptx
 from ptxtile.isa.registers import SpecialRegister, all_registers, special_register
-from ptxtile.isa.targets import Facts, Target, driver_version, runs_on
-from ptxtile.isa.targets import facts as target_facts
-from ptxtile.isa.targets import target as find_target
+from ptxtile.isa.targets import (
+    Facts,
+    Target,
+    driver_version,
+    facts as target_facts,
+    runs_on,
+    target as find_target,
+)
 from ptxtile.isa.types import REGISTER_BITS, Type, all_types, type_bits
 from ptxtile.isa.validate import find, is_valid, validate, verdict
 

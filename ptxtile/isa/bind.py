@@ -1,4 +1,6 @@
-"""Operand shapes → the one signature of a form that they fit, or an OperandError that says what each operand takes."""
+"""Operand shapes → the one signature of a form that they fit, or an OperandError that says what each operand
+takes.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from ptxtile.isa.form import Form, Operand, Shape, Signature
 def bind(form: Form, shapes: tuple[Shape, ...]) -> Signature:
     """The signature of `form` that operands of these shapes (see `form`) fit.
 
-    Raises OperandError naming the operand, what it takes and what was given, for the signature, or the signatures, that come nearest.
-    Remembered in `form.bound`.
+    Raises OperandError naming the operand, what it takes and what was given, for the signature, or the
+    signatures, that come nearest. Remembered in `form.bound`.
     """
     known = form.bound.get(shapes)
     if known is not None:
@@ -75,7 +77,11 @@ def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
     if mark == ".":
         return operand.kind == "value" and parts[0] in operand.selector and parts[1] in operand.registers
     if mark == "{":
-        return operand.kind == "vector" and len(parts) == operand.length and all(map(fits, elements(operand), parts))
+        return (
+            operand.kind == "vector"
+            and len(parts) == operand.length
+            and all(map(fits, elements(operand), parts))
+        )
     if mark == "|":
         return operand.kind == "pair" and len(parts) == 2 and all(map(fits, operand.elements, parts))
     if mark == "[":
@@ -111,7 +117,8 @@ def _base(operand: Operand, shape: Shape) -> bool:
 def check_literals(form: Form, signature: Signature, values: Sequence[object]) -> None:
     """Check integer literals against `bounds` and `choices`.
 
-    `values` has one entry an operand: the integer, or anything else where there is none to check. OperandError otherwise.
+    `values` has one entry an operand: the integer, or anything else where there is none to check.
+    OperandError otherwise.
     """
     for number, (operand, value) in enumerate(zip(signature.operands, values), 1):
         if not isinstance(value, int) or isinstance(value, bool):
@@ -122,7 +129,9 @@ def check_literals(form: Form, signature: Signature, values: Sequence[object]) -
             wanted = f"{operand.bounds[0]} to {operand.bounds[1]}"
         else:
             continue
-        raise OperandError(f"{form.spelling}: operand {number} ({operand.name}) is {value}, but must be {wanted}")
+        raise OperandError(
+            f"{form.spelling}: operand {number} ({operand.name}) is {value}, but must be {wanted}"
+        )
 
 
 def _message(form: Form, shapes: tuple[Shape, ...]) -> str:
@@ -139,7 +148,9 @@ def _message(form: Form, shapes: tuple[Shape, ...]) -> str:
         lines.append(f"  {form.spelling} {written(signature)}")
         for number, (operand, shape) in enumerate(zip(signature.operands, shapes), 1):
             if not fits(operand, shape):
-                lines.append(f"    operand {number} ({operand.name}) must be {takes(operand)}, not {given(shape)}")
+                lines.append(
+                    f"    operand {number} ({operand.name}) must be {takes(operand)}, not {given(shape)}"
+                )
     return "\n".join(lines)
 
 
@@ -178,12 +189,16 @@ def takes(operand: Operand) -> str:
         }[operand.kind]  # fmt: skip
     found: list[str] = []
     if operand.register:
-        names = sorted(operand.registers, key=lambda each: (each != operand.carrier, types.REGISTER_BITS[each], each))
+        names = sorted(
+            operand.registers, key=lambda each: (each != operand.carrier, types.REGISTER_BITS[each], each)
+        )
         found.append(f"a {operand.type} register ({', '.join(names)})")
     if operand.selector:
         found.append(f"with a part {', '.join('.' + each for each in operand.selector)}")
     if operand.immediate:
-        found.append(f"{'an integer' if operand.literals == {'int'} else 'a float' if 'int' not in operand.literals else 'a'} literal")
+        found.append(
+            f"{'an integer' if operand.literals == {'int'} else 'a float' if 'int' not in operand.literals else 'a'} literal"
+        )
     if operand.special:
         found.append("a special register")
     if operand.symbol:

@@ -1,15 +1,16 @@
-"""Conditions of `where`, `since … when` and vector lengths → Python expressions over the tuple of a line's modifiers.
+"""Conditions of `where`, `since … when` and vector lengths → Python expressions over the tuple of a line's
+modifiers.
 
-A condition is compiled for one syntax line: `v` is a tuple with one entry per piece of the line, the modifier written
-there (".f32") or None. What operands are written is known for each signature, so operand names become constants. Slots
-that the line does not have are None; words that it has are asked at their piece.
+A condition is compiled for one syntax line: `v` is a tuple with one entry per piece of the line, the modifier
+written there (".f32") or None. What operands are written is known for each signature, so operand names become
+constants. Slots that the line does not have are None; words that it has are asked at their piece.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ptxtile.errors import NotationError
@@ -63,7 +64,9 @@ def truth(condition: Raw, scope: Scope) -> str:
         return "False" if name in scope.slots else _word_anywhere(name, scope)
     if kind == "operand":
         if condition[1] not in scope.operands:
-            raise NotationError(f"{scope.source}: the condition names {condition[1]!r}, which is no operand here")
+            raise NotationError(
+                f"{scope.source}: the condition names {condition[1]!r}, which is no operand here"
+            )
         return str(condition[1] in scope.written)
     if kind in ("and", "or"):
         return "(" + f" {kind} ".join(truth(part, scope) for part in condition[1:]) + ")"
@@ -105,8 +108,8 @@ def value(expression: Raw, scope: Scope) -> str:
     raise NotationError(f"{scope.source}: a truth or an operand stands where a value is wanted")
 
 
-def _any(parts: object) -> str:
-    return "(" + " or ".join(parts) + ")"  # type: ignore[arg-type]
+def _any(parts: Iterable[str]) -> str:
+    return "(" + " or ".join(parts) + ")"
 
 
 def _word_anywhere(name: str, scope: Scope) -> str:
@@ -118,20 +121,21 @@ def _word_anywhere(name: str, scope: Scope) -> str:
 def compile_(expression: str, source: str) -> Callable[[Values], object]:
     """A function of `v`. `source` appears in tracebacks."""
     code = compile(f"lambda v: {expression}", f"<{source}>", "eval")
-    made: Callable[[Values], object] = eval(code, _FUNCTIONS)  # noqa: S307 (made from a parsed condition, see above)
+    # The text comes from a parsed condition, nothing of it from a user.
+    made: Callable[[Values], object] = eval(code, _FUNCTIONS)  # noqa: S307
     return made
 
 
 # The closed list of functions. Each takes a modifier or None.
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _bits(name: str | None) -> int:
     known = None if name is None else types.all_types().get(name)
     return 0 if known is None else known.bits
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _length(name: str | None) -> int:
     if name is None:
         return 1
@@ -139,7 +143,7 @@ def _length(name: str | None) -> int:
     return int(match[1]) if match else 1
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _dimensions(name: str | None) -> int:
     match = None if name is None else re.fullmatch(r"\.(a?)(\d)d(?:ms)?|\.(a?)cube", name)
     if match is None:
@@ -150,7 +154,7 @@ def _dimensions(name: str | None) -> int:
 def _extent(letter: str) -> Callable[[str | None], int]:
     pattern = re.compile(rf"\.(?:[a-z]\d+)*?{letter}(\d+)(?:[a-z]\d+)*")
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def extent(name: str | None) -> int:
         match = None if name is None else pattern.fullmatch(name)
         return int(match[1]) if match else 0
@@ -158,7 +162,7 @@ def _extent(letter: str) -> Callable[[str | None], int]:
     return extent
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _covers(wide: str | None, narrow: str | None) -> bool:
     known = types.all_types()
     if wide not in known or narrow not in known:

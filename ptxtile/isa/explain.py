@@ -1,6 +1,7 @@
 """Why a spelling is refused: the text of a FormError, with every reason it has.
 
-Nothing here runs for a spelling that is right, so that the answers stay cheap and the explanations may be dear.
+Nothing here runs for a spelling that is right, so that the answers stay cheap and the explanations may be
+dear.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _fault(head: str, spelling: str, marks: Sequence[Mark], tail: Iterable[str] 
 
 
 def _listed(words: Iterable[str], limit: int = 12) -> str:
-    """"one of .rn, .rz, .rm" for a message; a long list is cut."""
+    """ "one of .rn, .rz, .rm" for a message; a long list is cut."""
     shown = list(dict.fromkeys(words))
     text = ", ".join(shown[:limit])
     if len(shown) > limit:
@@ -74,7 +75,9 @@ def no_form(spelling: str) -> Fault:
     starts = _starts(name, words)
     if wrong is not None:
         at, reason = wrong
-        return _fault(head, spelling, [Mark(starts[at], max(len(words[at]) - 1, 1), reason)], _close(spelling))
+        return _fault(
+            head, spelling, [Mark(starts[at], max(len(words[at]) - 1, 1), reason)], _close(spelling)
+        )
     broken = _broken(known, words)
     if broken is not None:
         marks = [_clause_mark(name, words, clause) for clause in broken]
@@ -85,7 +88,9 @@ def no_form(spelling: str) -> Fault:
 def _first_wrong(opcode: Opcode, words: Sequence[str]) -> tuple[int, str] | None:
     """The first modifier that no line can take after those before it, and why; None if all can be placed."""
     for count in range(1, len(words) + 1):
-        if any(match.fillings(line, words[:count], complete=False) for line in opcode.candidates(words[:count])):
+        if any(
+            match.fillings(line, words[:count], complete=False) for line in opcode.candidates(words[:count])
+        ):
             continue
         word, before = words[count - 1], words[: count - 1]
         if word in before:
@@ -122,7 +127,9 @@ def _next(line: Line, values: Values, strict: bool) -> list[str]:
     for place, piece in enumerate(line.pieces):
         if values[place] is not None or (strict and place < last):
             continue
-        if strict or not any(line.later[place] >> other & 1 for other, v in enumerate(values) if v is not None):
+        if strict or not any(
+            line.later[place] >> other & 1 for other, v in enumerate(values) if v is not None
+        ):
             found.extend(piece.values)
         if strict and piece.kind == "required":
             break
@@ -130,7 +137,9 @@ def _next(line: Line, values: Values, strict: bool) -> list[str]:
 
 
 def _broken(opcode: Opcode, words: Sequence[str]) -> list[Clause] | None:
-    """The clauses that a complete spelling breaks, of the line where they are fewest; None if none takes it whole."""
+    """The clauses that a complete spelling breaks, of the line where they are fewest; None if none takes it
+    whole.
+    """
     best: list[Clause] | None = None
     for line in opcode.candidates(words):
         for values, _ in match.fillings(line, words):
@@ -229,7 +238,9 @@ def _floor_mark(spelling: str, reading: Reading, clause: Clause, place: int | No
 def _asking(
     reading: Reading, words: Sequence[str], clause: Clause, place: int | None, version: int
 ) -> int | None:
-    """The modifier to blame: one that the clause names; else the first one that no available line of the opcode has."""
+    """The modifier to blame: one that the clause names; else the first one that no available line of the
+    opcode has.
+    """
     if clause.condition is not None:
         named = set(condition.modifiers_in(clause.condition))
         for mod in list(named):

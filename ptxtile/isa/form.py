@@ -1,14 +1,15 @@
 """What the table says of one spelling: a Form, its Signatures and the Operands of each.
 
-These records are values: the table makes each Form once (it is interned, compared by identity) and nothing changes
-it. `shape` keys, defined here, are how the rest of the house asks whether operands fit, without `isa` knowing what an
-operand record is:
+These records are values: the table makes each Form once (it is interned, compared by identity) and nothing
+changes it. `shape` keys, defined here, are how the rest of the house asks whether operands fit, without `isa`
+knowing what an operand record is:
 
     register             its register type: "b32", "f32", "pred", "b16", …
     special register     "sreg:" and its name: "sreg:%tid.x"
     integer literal      "int"
     float literal        "f32lit" (0f…), "f64lit" (0d… or decimal)
-    symbol               "sym:" and its state space or kind: "sym:global", "sym:func", "sym:texref", "sym:param", …
+    symbol               "sym:" and its state space or kind: "sym:global", "sym:func", "sym:texref",
+                         "sym:param", …
     label                "label"
     sink `_`             "_"
     negated predicate    "!pred"
@@ -41,9 +42,11 @@ class Operand:
 
     name       as the syntax line writes it: "d", "a", "cache_policy"
     role       "out" is written, "in" is read, "inout" both
-    kind       "value" is one register or literal; "vector" a brace group of `length` elements; "pair" is p|q; "address"
+    kind       "value" is one register or literal; "vector" a brace group of `length` elements; "pair" is p|q;
+               "address"
                is [ … ]; the rest are what they say
-    type       the PTX type with its dot, ".f16x2" (of an element, if a vector; None for an address or a label)
+    type       the PTX type with its dot, ".f16x2" (of an element, if a vector; None for an address or a
+               label)
     carrier    the register type, without dot, that holds `type`: "b32" for .f16x2, "pred" for .pred
     registers  every register type that may stand here: {"b32", "u32", "s32"} for .u32
     length     elements of a vector, else 1
@@ -90,7 +93,8 @@ class Signature:
 
     targets   each target that has it, to the first PTX version that has it there ("8.6")
     removed   each target that lost it, to the PTX version that removed it
-    slots     the modifier written in each slot of the syntax line, by the slot's name without dot: {"rnd": ".rn",
+    slots     the modifier written in each slot of the syntax line, by the slot's name without dot: {"rnd":
+              ".rn",
               "type": ".f32"}; fixed modifiers and slots left out do not appear
     syntax    the syntax line, as in the table
     source    where it stands: "float.isa:7"
@@ -108,8 +112,9 @@ class Signature:
 class Form:
     """One fully written, canonical spelling. Interned: equal spellings are the same object.
 
-    `targets` maps each target to the first PTX version (text, "8.6") that has the form there in any signature.
-    Called with operands it emits an instruction into the current trace; outside one that is a TraceError.
+    `targets` maps each target to the first PTX version (text, "8.6") that has the form there in any
+    signature. Called with operands it emits an instruction into the current trace; outside one that is a
+    TraceError.
     """
 
     spelling: str
@@ -158,7 +163,8 @@ class Form:
 class Verdict:
     """What the table says of a text that may be a spelling.
 
-    kind     "canonical"; "tolerated": the assembler takes it, written another way than the manual's; "rejected"
+    kind     "canonical"; "tolerated": the assembler takes it, written another way than the manual's;
+             "rejected"
     form     the canonical Form (None if rejected outright; kept if only the target or the version refuses it)
     reasons  all the reasons against it, one line each; for "tolerated", what is unusual
     """

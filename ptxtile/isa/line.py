@@ -1,10 +1,11 @@
-"""One syntax line of the table, with everything that holds for it: its pieces, its operand lists, its clauses.
+"""One syntax line of the table, with everything that holds for it: its pieces, its operand lists, its
+clauses.
 
-A Line knows which modifier may stand at which pieces, which of them at several (`ambiguous`), which words it cannot do
-without (`needs`), which pieces must be
-there (`must`), which may be missing though the manual wants them (`omissible`) and which pieces may not come before which
-(`later`). Sets of pieces are integers, one bit a piece. `places` gives for each modifier its pieces: number, bit, and the bits that
-must not be there yet (the piece itself and those that may only come later).
+A Line knows which modifier may stand at which pieces, which of them at several (`ambiguous`), which words it
+cannot do without (`needs`), which pieces must be there (`must`), which may be missing though the manual wants
+them (`omissible`) and which pieces may not come before which (`later`). Sets of pieces are integers, one bit
+a piece. `places` gives for each modifier its pieces: number, bit, and the bits that must not be there yet
+(the piece itself and those that may only come later).
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A `where`, `since` or `removed` that holds for a line, or the gate of a value (a `since` with a condition)."""
+    """A `where`, `since` or `removed` that holds for a line, or the gate of a value (a `since` with a
+    condition).
+    """
 
     kind: str
     condition: Raw
@@ -65,8 +68,8 @@ class Declaration:
 class Line:
     """One syntax line in its scope. Made once, by `lines_of`; the compiled rules live in `rules`.
 
-    `sets` are the sets in the line's scope; `slots` the names of all sets of the instruction, so that a clause of the whole
-    instruction may ask for a slot that only some of its groups have.
+    `sets` are the sets in the line's scope; `slots` the names of all sets of the instruction, so that a
+    clause of the whole instruction may ask for a slot that only some of its groups have.
     """
 
     opcode: str
@@ -134,7 +137,9 @@ def lines_of(instruction: Raw, filename: str) -> list[Line]:
         sets = {**header.sets, **group.sets}
         for statement, own in pending:
             if statement[2] != name.split(".")[0]:
-                raise NotationError(f"{filename}:{statement[1]}:1: a line of {name} begins with {statement[2]!r}")
+                raise NotationError(
+                    f"{filename}:{statement[1]}:1: a line of {name} begins with {statement[2]!r}"
+                )
             chain = [*whole.statements, *group.statements, *own.statements]
             found.append(_line(statement, (summary, group_section), sets, chain, path, slots, filename))
     return found
@@ -163,7 +168,9 @@ def _line(
     source = f"{filename}:{at}"
     for _, piece_name, _ in raw_pieces:
         if piece_name in slots and piece_name not in sets:
-            raise NotationError(f"{source}:1: {piece_name} is a set in another group of the instruction, but not here")
+            raise NotationError(
+                f"{source}:1: {piece_name} is a set in another group of the instruction, but not here"
+            )
     pieces = tuple(
         Piece(name, kind, tuple(v for v, _ in sets[name]) if name in sets else (name,), name in sets, default)
         for kind, name, default in raw_pieces
@@ -248,7 +255,9 @@ def _order(pieces: tuple[Piece, ...], chain: list[tuple[Raw, str]], path: list[s
         {i for i, piece in enumerate(pieces) if all(value in known for value in piece.values)},
         {i for i, piece in enumerate(pieces) if all(value in SPACES for value in piece.values)},
     ]
-    pinned = {i for i, name in enumerate(path) if name not in FREE and i < len(pieces) and pieces[i].name == name}
+    pinned = {
+        i for i, name in enumerate(path) if name not in FREE and i < len(pieces) and pieces[i].name == name
+    }
     for statement, _ in chain:
         if statement[0] == "ordered":
             classes.append({i for i, piece in enumerate(pieces) if piece.name in statement[2]})

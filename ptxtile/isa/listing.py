@@ -12,7 +12,8 @@ from ptxtile.isa.match import Opcode
 
 
 def forms(pattern: str = "*", target: str | None = None) -> Iterator[str]:
-    """The canonical spellings that match a glob ("cvt.*", "mma.*.m16n8k16.*"), lazily, in the order of the table.
+    """The canonical spellings that match a glob ("cvt.*", "mma.*.m16n8k16.*"), lazily, in the order of the
+    table.
 
     With a target, those that it has in the newest PTX version; without, those that any supported target has.
     TargetError, at once, for an unknown target.
@@ -34,14 +35,17 @@ def _forms(pattern: str, places: tuple[int, ...]) -> Iterator[str]:
                 if wanted.match(spelling) is None:
                     continue
                 available = rules.available(line, values)
-                if not any(a.floors[place] <= version < a.removed[place] for a in available for place in places):
+                if not any(
+                    a.floors[place] <= version < a.removed[place] for a in available for place in places
+                ):
                     continue
                 if opcode is not None and not _said_before(opcode, line, spelling, places):
                     yield spelling
 
 
 def spellings(line: Line, prefix: str = "") -> Iterator[tuple[tuple[str | None, ...], str]]:
-    """Every filling of a line's pieces in the canonical order, whether its clauses allow it or not, with its spelling.
+    """Every filling of a line's pieces in the canonical order, whether its clauses allow it or not, with its
+    spelling.
 
     Those that cannot begin with `prefix` are not visited.
     """

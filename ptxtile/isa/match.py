@@ -1,4 +1,6 @@
-"""A spelling → the lines that it fits, and how: the modifiers at their pieces, in the canonical order or another."""
+"""A spelling → the lines that it fits, and how: the modifiers at their pieces, in the canonical order or
+another.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from ptxtile.isa.line import Line
 
 
 class Reading(NamedTuple):
-    """One way to read a spelling: a line, the modifier at each of its pieces, and the operand lists that exist for it.
+    """One way to read a spelling: a line, the modifier at each of its pieces, and the operand lists that
+    exist for it.
 
     `canonical` tells whether the spelling was written in the line's own order and in full.
     """
@@ -80,14 +83,16 @@ def readings(opcode: Opcode, words: Sequence[str]) -> list[Reading]:
 def _twice_allowed(opcode: Opcode, words: Sequence[str]) -> bool:
     """Whether each word that is written more than once can stand at as many pieces of one line."""
     return any(
-        all(len(line.places[word]) >= words.count(word) for word in words) for line in opcode.candidates(words)
+        all(len(line.places[word]) >= words.count(word) for word in words)
+        for line in opcode.candidates(words)
     )
 
 
 def fillings(line: Line, words: Sequence[str], complete: bool = True) -> list[tuple[Values, bool]]:
     """The ways to put the words at the line's pieces, each once, canonical ones first.
 
-    The line knows every word. With `complete` every piece that must be written is, and what may be left out is filled in.
+    The line knows every word. With `complete` every piece that must be written is, and what may be left out
+    is filled in.
     """
     if not line.ambiguous.isdisjoint(words):
         return _search(line, words, complete)

@@ -1,8 +1,9 @@
 """The `ptx` object: `ptx["fma.rn.f32"]`, `ptx.fma.rn.f32`.
 
-In an attribute chain `::` is written `__`, a Python keyword gets a trailing `_`, and a modifier that begins with a digit a
-leading `_`: `ptx.ld.shared__cta.u32`, `ptx.and_.b32`, `ptx.tex._2d`. A chain that spells a whole form *is* that Form. Every
-step is remembered, so that a chain seen before costs attribute look-ups and nothing else.
+In an attribute chain `::` is written `__`, a Python keyword gets a trailing `_`, and a modifier that begins
+with a digit a leading `_`: `ptx.ld.shared__cta.u32`, `ptx.and_.b32`, `ptx.tex._2d`. A chain that spells a
+whole form *is* that Form. Every step is remembered, so that a chain seen before costs attribute look-ups and
+nothing else.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import keyword
 from typing import cast
 
 from ptxtile.errors import FormAttributeError, FormError
-from ptxtile.isa import explain, match, table
+from ptxtile.isa import match, table
 from ptxtile.isa.form import Form
 from ptxtile.isa.validate import validate
 
@@ -48,6 +49,8 @@ class Chain:
         return following(self._text)
 
     def __call__(self, *operands: object, pred: object = None) -> object:
+        from ptxtile.isa import explain
+
         fault = explain.no_form(self._text)
         raise FormError(fault.message, spelling=self._text, reasons=fault.reasons)
 
@@ -79,7 +82,8 @@ _steps: dict[tuple[str, str], Form] = {}
 def step(text: str, name: str) -> Form:
     """What `name` leads to after the modifiers `text`: the Form, if that is a whole spelling, else a Chain.
 
-    (Typed as Form so that type checkers follow a chain to its end.) Raises FormAttributeError where nothing goes on so.
+    (Typed as Form so that type checkers follow a chain to its end.) Raises FormAttributeError where nothing
+    goes on so.
     """
     known = _steps.get((text, name))
     if known is None:
@@ -100,12 +104,16 @@ def _step(text: str, name: str) -> Form:
         match.fillings(line, words, complete=False) for line in known.candidates(words)
     ):
         return cast(Form, Chain(spelling))
+    from ptxtile.isa import explain
+
     fault = explain.no_form(spelling)
     raise FormAttributeError(fault.message, spelling=spelling, reasons=fault.reasons)
 
 
 def following(text: str) -> list[str]:
     """The attribute names that may follow a spelling's beginning."""
+    from ptxtile.isa import explain
+
     opcode, words = table.split(text)
     known = table.opcode(opcode)
     return sorted({attribute(each) for each in explain.may_follow(known, words)}) if known is not None else []

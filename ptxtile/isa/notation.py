@@ -1,6 +1,7 @@
 """Text of a `.isa` file → plain nested lists, the only place in `isa` that needs lark.
 
-The lists hold strings, integers and None alone, so that the user cache can keep them as JSON. What they look like:
+The lists hold strings, integers and None alone, so that the user cache can keep them as JSON. What they look
+like:
 
     instruction   [name, summary, section, line, groups]; a group is a list of statements
     statement     [kind, line, …]:
@@ -13,7 +14,8 @@ The lists hold strings, integers and None alone, so that the user cache can keep
         pinned    modifiers                                     (ordered: the same)
     alternatives  [[version or None, target or None], …]
     operand list  [[optional, operand, more operand list], …]
-    operand       [kind, …]: plain name; negatable name; selected name set; maybe_selected name set; list name;
+    operand       [kind, …]: plain name; negatable name; selected name set; maybe_selected name set; list
+                  name;
                   pair p q; maybe_pair p q; vector [operand, …]; bracket base [[mode, operand, …], …]
     type          ["type", modifier, expression]; ["last", expression]; ["double", modifier]; ["other", word]
     condition     ["mod", ".x"], ["int", 3], ["absent"], ["operand", "a"], ["call", function, …], ["not", c],
@@ -30,10 +32,14 @@ from ptxtile import resources
 from ptxtile.errors import NotationError
 
 if TYPE_CHECKING:
-    from lark import Lark, Tree
+    from lark import Lark
 
 Raw = Any
-"""Nested lists of strings, integers and None; see above. A type of its own would be checked nowhere but here."""
+"""Nested lists of strings, integers and None; see above. A type of its own would be checked nowhere but here.
+"""
+
+Node = Any
+"""A tree or a token of lark, whose own annotations leave open which of the two a child is."""
 
 STARTS = ("chapter", "types", "targets", "registers")
 
@@ -43,7 +49,9 @@ def _parser() -> Lark:
     import lark
 
     text = (resources.grammar() / "notation.lark").read_text(encoding="utf-8")
-    return lark.Lark(text, parser="lalr", start=list(STARTS), propagate_positions=True, maybe_placeholders=True)
+    return lark.Lark(
+        text, parser="lalr", start=list(STARTS), propagate_positions=True, maybe_placeholders=True
+    )
 
 
 def parse(text: str, start: str, filename: str) -> list[Raw]:
@@ -56,36 +64,45 @@ def parse(text: str, start: str, filename: str) -> list[Raw]:
     try:
         tree = _parser().parse(text, start=start)
     except lark.exceptions.UnexpectedCharacters as error:
-        found = text[error.pos_in_stream : error.pos_in_stream + 1]
-        raise NotationError(f"{filename}:{error.line}:{error.column}: unexpected {found!r}{_wanted(error.allowed)}") from None
+        at = error.pos_in_stream or 0
+        found = text[at : at + 1]
+        raise NotationError(
+            f"{filename}:{error.line}:{error.column}: unexpected {found!r}{_wanted(error.allowed)}"
+        ) from None
     except lark.exceptions.UnexpectedToken as error:
         what = "the end of the file" if error.token.type == "$END" else repr(str(error.token))
-        raise NotationError(f"{filename}:{error.line}:{error.column}: unexpected {what}{_wanted(error.accepts)}") from None
+        raise NotationError(
+            f"{filename}:{error.line}:{error.column}: unexpected {what}{_wanted(error.accepts)}"
+        ) from None
     reader = {"chapter": _chapter, "types": _types, "targets": _targets, "registers": _registers}[start]
     return reader(tree, text)
 
 
 def _wanted(names: set[str] | None) -> str:
-    """What could stand there, for a message: the words and signs of the notation, or the names of its terminals."""
+    """What could stand there, for a message: the words and signs of the notation, or the names of its
+    terminals.
+    """
     if not names:
         return ""
     patterns = {terminal.name: terminal.pattern for terminal in _parser().terminals}
     shown = sorted(
-        repr(patterns[name].value) if name in patterns and patterns[name].type == "str" else name.lower().strip("$")
+        repr(patterns[name].value)
+        if name in patterns and patterns[name].type == "str"
+        else name.lower().strip("$")
         for name in names
     )
     return f"; here may stand {', '.join(shown)}"
 
 
-def _rule(tree: Tree) -> str:
+def _rule(tree: Node) -> str:
     return str(tree.data)
 
 
-def _chapter(tree: Tree, text: str) -> list[Raw]:
+def _chapter(tree: Node, text: str) -> list[Raw]:
     return [_instruction(child, text) for child in tree.children]
 
 
-def _instruction(tree: Tree, text: str) -> Raw:
+def _instruction(tree: Node, text: str) -> Raw:
     words = [child for child in tree.children if not hasattr(child, "data")]
     name = "".join(str(word) for word in words if word.type in ("NAME", "MOD"))
     summary = next(str(word)[1:-1] for word in words if word.type == "STRING")
@@ -98,7 +115,7 @@ def _instruction(tree: Tree, text: str) -> Raw:
     return [name, summary, section, words[0].line, groups]
 
 
-def _statement(tree: Tree, text: str) -> Raw:
+def _statement(tree: Node, text: str) -> Raw:
     rule, line, parts = _rule(tree), tree.meta.line, tree.children
     source = " ".join(text[tree.meta.start_pos : tree.meta.end_pos].rstrip(";").split())
     if rule == "section":
@@ -106,7 +123,9 @@ def _statement(tree: Tree, text: str) -> Raw:
     if rule == "setdef":
         names: list[Raw] = [str(part) for part in parts if not hasattr(part, "data")]
         values: list[Raw] = [
-            [str(part.children[0]), _alternatives(part.children[1])] for part in parts if hasattr(part, "data")
+            [str(part.children[0]), _alternatives(part.children[1])]
+            for part in parts
+            if hasattr(part, "data")
         ]
         return ["set", line, names, values]
     if rule == "line":
@@ -117,16 +136,22 @@ def _statement(tree: Tree, text: str) -> Raw:
     if rule == "where":
         return ["where", line, _condition(parts[0]), source]
     if rule in ("since", "removed"):
-        return [rule, line, _alternatives(parts[0]), None if parts[1] is None else _condition(parts[1]), source]
+        return [
+            rule,
+            line,
+            _alternatives(parts[0]),
+            None if parts[1] is None else _condition(parts[1]),
+            source,
+        ]
     return [rule, line, [str(part) for part in parts]]
 
 
-def _piece(tree: Tree) -> Raw:
+def _piece(tree: Node) -> Raw:
     default = str(tree.children[1]) if len(tree.children) > 1 else None
     return [_rule(tree), str(tree.children[0]), default]
 
 
-def _alternatives(tree: Tree | None) -> Raw:
+def _alternatives(tree: Node | None) -> Raw:
     if tree is None:
         return None
     found: list[Raw] = []
@@ -144,7 +169,7 @@ def _alternatives(tree: Tree | None) -> Raw:
     return found
 
 
-def _operands(tree: Tree | None) -> list[Raw]:
+def _operands(tree: Node | None) -> list[Raw]:
     """[optional, operand, what follows only if it is there] for each operand of the list."""
     if tree is None:
         return []
@@ -152,13 +177,13 @@ def _operands(tree: Tree | None) -> list[Raw]:
     return [[False, _operand(first), []], *(_more(child) for child in more)]
 
 
-def _more(tree: Tree) -> Raw:
+def _more(tree: Node) -> Raw:
     parts = [child for child in tree.children if hasattr(child, "data")]
     first, *rest = parts
     return [_rule(tree) == "maybe", _operand(first), [_more(child) for child in rest]]
 
 
-def _operand(tree: Tree) -> Raw:
+def _operand(tree: Node) -> Raw:
     rule = _rule(tree)
     if rule == "single":
         return _item(tree.children[0])
@@ -166,7 +191,7 @@ def _operand(tree: Tree) -> Raw:
     return [rule, *names]
 
 
-def _item(tree: Tree) -> Raw:
+def _item(tree: Node) -> Raw:
     rule = _rule(tree)
     if rule == "vector":
         return ["vector", [_item(child) for child in tree.children]]
@@ -176,11 +201,11 @@ def _item(tree: Tree) -> Raw:
     return [rule, *(str(word) for word in tree.children if word.type in ("NAME", "MOD"))]
 
 
-def _inner(tree: Tree) -> Raw:
+def _inner(tree: Node) -> Raw:
     return [_rule(tree), *(_item(child) for child in tree.children if hasattr(child, "data"))]
 
 
-def _declare(parts: list[Tree]) -> list[Raw]:
+def _declare(parts: list[Node]) -> list[Raw]:
     role = None if parts[0] is None else str(parts[0])
     names: list[Raw] = [[_rule(name) == "address_name", str(name.children[0])] for name in parts[1].children]
     kind: Raw = None
@@ -196,7 +221,7 @@ def _declare(parts: list[Tree]) -> list[Raw]:
     return [role, names, kind, attributes, condition]
 
 
-def _kind(tree: Tree) -> Raw:
+def _kind(tree: Node) -> Raw:
     rule, parts = _rule(tree), tree.children
     if rule == "type":
         return ["type", str(parts[0]), None if parts[1] is None else _condition(parts[1])]
@@ -208,7 +233,7 @@ def _kind(tree: Tree) -> Raw:
 _LEAVES = {"mod": "mod", "operand_name": "operand"}
 
 
-def _condition(tree: Tree) -> Raw:
+def _condition(tree: Node) -> Raw:
     rule, parts = _rule(tree), tree.children
     if rule in _LEAVES:
         return [_LEAVES[rule], str(parts[0])]
@@ -233,7 +258,7 @@ def _condition(tree: Tree) -> Raw:
     return ["arith", *(_condition(part) if hasattr(part, "data") else str(part) for part in parts)]
 
 
-def _types(tree: Tree, text: str) -> list[Raw]:
+def _types(tree: Node, text: str) -> list[Raw]:
     """[names, bits, elements or None, element type or None, carrier, register types, literal kinds] each."""
     found: list[Raw] = []
     for record in tree.children:
@@ -252,15 +277,19 @@ def _types(tree: Tree, text: str) -> list[Raw]:
     return found
 
 
-def _targets(tree: Tree, text: str) -> list[Raw]:
-    """["versions", …], ["target", names, version, old], ["family", name, members], ["driver", branch, version]."""
+def _targets(tree: Node, text: str) -> list[Raw]:
+    """["versions", …], ["target", names, version, old], ["family", name, members], ["driver", branch,
+    version].
+    """
     found: list[Raw] = []
     for record in tree.children:
         rule, parts = _rule(record), record.children
         if rule == "versions":
             found.append([rule, *(str(part) for part in parts)])
         elif rule == "target":
-            found.append([rule, [str(arch) for arch in parts[0].children], str(parts[1]), int(parts[2] is not None)])
+            found.append(
+                [rule, [str(arch) for arch in parts[0].children], str(parts[1]), int(parts[2] is not None)]
+            )
         elif rule == "family":
             found.append([rule, str(parts[0]), [str(arch) for arch in parts[1].children]])
         else:
@@ -268,7 +297,7 @@ def _targets(tree: Tree, text: str) -> list[Raw]:
     return found
 
 
-def _registers(tree: Tree, text: str) -> list[Raw]:
+def _registers(tree: Node, text: str) -> list[Raw]:
     """[names, type, narrower type or None, elements, alternatives or None] each."""
     found: list[Raw] = []
     for record in tree.children:

@@ -33,7 +33,9 @@ class SpecialRegister:
 def all_registers() -> dict[str, SpecialRegister]:
     """Every special register by its name; the elements of vectors too ("%tid.x")."""
     found: dict[str, SpecialRegister] = {}
-    for names, kind, narrow, elements, alternatives in cache.load(resources.grammar() / "registers.isa", "registers"):
+    for names, kind, narrow, elements, alternatives in cache.load(
+        resources.grammar() / "registers.isa", "registers"
+    ):
         floors = targets.facts().base
         if alternatives is not None:
             floors = tuple(map(max, floors, targets.floors(alternatives)))

@@ -1,7 +1,9 @@
-"""What a line's clauses say of one way of filling its pieces: whether it exists, and from when on each target.
+"""What a line's clauses say of one way of filling its pieces: whether it exists, and from when on each
+target.
 
-The clauses of a line are compiled once into one function from its modifiers to the truths of all clauses; what those truths
-mean (floors, removals, which operand lists remain) is remembered by them, so that most spellings cost one call.
+The clauses of a line are compiled once into one function from its modifiers to the truths of all clauses;
+what those truths mean (floors, removals, which operand lists remain) is remembered by them, so that most
+spellings cost one call.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from ptxtile.isa.targets import Floors
 
 @dataclass(frozen=True, slots=True)
 class Available:
-    """An operand list that exists: its place in `variants.of(line)` (-1: all of them), its floors, from which version on it
-    is gone, and whether some supported target has it in the newest version."""
+    """An operand list that exists: its place in `variants.of(line)` (-1: all of them), its floors, from which
+    version on it is gone, and whether some supported target has it in the newest version.
+    """
 
     variant: int
     floors: Floors
@@ -93,15 +96,18 @@ def _resolve(compiled: _Compiled, truths: Sequence[bool]) -> tuple[Available, ..
 def _available(variant: int, clauses: Sequence[Clause]) -> Available:
     floors, removed = combine(clauses)
     version = targets.newest()
-    return Available(variant, floors, removed, any(floors[i] <= version < removed[i] for i in targets.supported()))
+    return Available(
+        variant, floors, removed, any(floors[i] <= version < removed[i] for i in targets.supported())
+    )
 
 
 _combined: dict[tuple[str, ...], tuple[Floors, Floors]] = {}
 
 
 def combine(clauses: Sequence[Clause]) -> tuple[Floors, Floors]:
-    """Floors and removals of several clauses together with the targets' own floors. A target that loses a thing no later
-    than it would get it never has it."""
+    """Floors and removals of several clauses together with the targets' own floors. A target that loses a
+    thing no later than it would get it never has it.
+    """
     key = tuple(f"{clause.kind}{clause.alternatives}" for clause in clauses)
     known = _combined.get(key)
     if known is None:

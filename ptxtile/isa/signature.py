@@ -1,4 +1,6 @@
-"""Readings of a spelling → its Form: every operand list, with the type, the registers and the literals of each operand."""
+"""Readings of a spelling → its Form: every operand list, with the type, the registers and the literals of
+each operand.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from ptxtile.isa.line import Declaration, Line
 from ptxtile.isa.match import Reading
 from ptxtile.isa.notation import Raw
 
-NARROW_SPACES = frozenset([".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param", ".param::entry"])
+NARROW_SPACES = frozenset(
+    [".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param", ".param::entry"]
+)
 """State spaces whose addresses may be 32 bits wide in a module of 64-bit addresses."""
 
 _ADDRESS_64 = frozenset(["b64", "u64", "s64"])
@@ -26,7 +30,13 @@ def form(spelling: str, readings: Sequence[Reading]) -> Form:
     """The Form of a canonical spelling from everything that reads it."""
     signatures = tuple(each for reading in readings for each in _signatures(reading))
     opcode, *modifiers = spelling.split(".")
-    lowest = tuple(map(min, *(a.floors for r in readings for a in r.available), (targets.NEVER,) * len(targets.facts().base)))
+    lowest = tuple(
+        map(
+            min,
+            *(a.floors for r in readings for a in r.available),
+            (targets.NEVER,) * len(targets.facts().base),
+        )
+    )
     return Form(
         spelling=spelling,
         opcode=opcode,
@@ -48,7 +58,9 @@ def _signatures(reading: Reading) -> list[Signature]:
     for available in reading.available:
         numbers = range(len(choices)) if available.variant < 0 else [available.variant]
         for number in numbers:
-            operands = tuple(_operand(each, line, values, choices[number].written) for each in choices[number].operands)
+            operands = tuple(
+                _operand(each, line, values, choices[number].written) for each in choices[number].operands
+            )
             found.append(
                 Signature(
                     operands=operands,
@@ -75,7 +87,16 @@ def _operand(raw: Raw, line: Line, values: Values, written: frozenset[str]) -> O
         elements = tuple(_operand(each, line, values, written) for each in raw[1])
         name = "{" + ", ".join(each.name for each in elements) + "}"
         head = elements[0]
-        return Operand(name, head.role, "vector", head.type, head.carrier, head.registers, len(elements), elements=elements)
+        return Operand(
+            name,
+            head.role,
+            "vector",
+            head.type,
+            head.carrier,
+            head.registers,
+            len(elements),
+            elements=elements,
+        )
     if kind == "bracket":
         base = raw[1][1]
         inner = tuple(_operand(each, line, values, written) for each in raw[2])
@@ -100,12 +121,13 @@ def _declared(name: str, address: bool, line: Line, values: Values, written: fro
     for each in line.declarations.get(name, ()):
         if each.address != address:
             continue
-        if each.condition is None or condition.compile_(condition.truth(each.condition, inside), each.source)(values):
+        if each.condition is None or condition.compile_(condition.truth(each.condition, inside), each.source)(
+            values
+        ):
             chosen = each
     if chosen is None:
-        if address:
-            return Operand(name, "in", "address", registers=_ADDRESS_64 | _ADDRESS_32, space="", immediate=True)
-        raise NotationError(f"{line.source}:1: the operand {name} is not declared")
+        what = f"[{name}]" if address else name
+        raise NotationError(f"{line.source}:1: the operand {what} is not declared")
     return _address(chosen, inside, values) if address else _value(chosen, line, inside, values)
 
 
@@ -130,10 +152,20 @@ def _address(declared: Declaration, inside: condition.Scope, values: Values) -> 
     found = _type_name(declared.kind, inside, values, declared.source)
     known = types.all_types().get(found) if found is not None else None
     if known is not None and found not in (".texref", ".samplerref", ".surfref"):
-        return Operand(declared.name, "in", "address", carrier=known.carrier, registers=known.registers, space="")
+        return Operand(
+            declared.name, "in", "address", carrier=known.carrier, registers=known.registers, space=""
+        )
+    # ptxas takes an integer alone between brackets for .local only.
     registers = _ADDRESS_64 | _ADDRESS_32 if found in NARROW_SPACES else _ADDRESS_64
     return Operand(
-        declared.name, "in", "address", carrier="b64", registers=registers, immediate=True, symbol=True, space=found or ""
+        declared.name,
+        "in",
+        "address",
+        carrier="b64",
+        registers=registers,
+        immediate=found == ".local",
+        symbol=True,
+        space=found or "",
     )
 
 
@@ -146,7 +178,9 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
     type_name = _type_name(declared.kind, inside, values, declared.source)
     known = types.all_types().get(type_name) if type_name is not None else None
     if known is None:
-        raise NotationError(f"{declared.source}:1: {name} has the type {type_name}, which is none, in {line.text}")
+        raise NotationError(
+            f"{declared.source}:1: {name} has the type {type_name}, which is none, in {line.text}"
+        )
     length = _length(declared, inside, values)
     read = role == "in"
     literal = "imm" in flags or (read and "reg" not in flags and bool(known.literals)) or "either" in flags

@@ -13,7 +13,9 @@ COUNT = 3
 
 
 def nearest(spelling: str, count: int = COUNT) -> tuple[str, ...]:
-    """Up to `count` canonical spellings that one or two edits make of `spelling`, nearest first; () if none is near."""
+    """Up to `count` canonical spellings that one or two edits make of `spelling`, nearest first; () if none
+    is near.
+    """
     name, words = table.split(spelling)
     found: dict[str, None] = {}
     for opcode in _opcodes(name):
@@ -35,7 +37,9 @@ def _opcodes(name: str) -> list[str]:
 
 
 def _edits(opcode: Opcode, words: Sequence[str], unchanged: bool) -> Iterator[list[str]]:
-    """The words without one, with one replaced by a similar one, with one more; two edits if a word is no modifier at all."""
+    """The words without one, with one replaced by a similar one, with one more; two edits if a word is no
+    modifier at all.
+    """
     base = list(words)
     if unchanged:
         yield base

@@ -42,7 +42,7 @@ def chapters() -> dict[str, tuple[Path, ...]]:
     return found
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _records(path: Path) -> list[Raw]:
     return cache.load(path, "chapter")
 

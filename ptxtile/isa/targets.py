@@ -1,7 +1,8 @@
 """Targets, families, PTX ISA versions and driver branches: `targets.isa`, read once.
 
-Floors: for each target the first PTX version that has a thing there. Inside `isa` a version is its place in the list of
-versions and floors are a tuple over all targets in table order, NEVER where the target has it not; outside both are text.
+Floors: for each target the first PTX version that has a thing there. Inside `isa` a version is its place in
+the list of versions and floors are a tuple over all targets in table order, NEVER where the target has it
+not; outside both are text.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ Alternatives = Sequence[tuple["str | None", "str | None"]]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target: "sm_90a", its number 90, suffix "a", first PTX version, and whether the newest assembler still makes code."""
+    """One target: "sm_90a", its number 90, suffix "a", first PTX version, and whether the newest assembler
+    still makes code.
+    """
 
     name: str
     number: int
@@ -36,7 +39,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything in `targets.isa`. `base` are the targets' own floors; `index` a target's place in a Floors tuple."""
+    """Everything in `targets.isa`. `base` are the targets' own floors; `index` a target's place in a Floors
+    tuple.
+    """
 
     versions: tuple[str, ...]
     ordinal: Mapping[str, int]
@@ -91,11 +96,15 @@ def target(name: str) -> Target:
 
 
 def version(text: str) -> int:
-    """The place of PTX ISA version `text` ("8.6") in the list of versions; TargetError if there is no such version."""
+    """The place of PTX ISA version `text` ("8.6") in the list of versions; TargetError if there is no such
+    version.
+    """
     found = facts().ordinal.get(text)
     if found is None:
         versions = facts().versions
-        raise TargetError(f"unknown PTX ISA version {text!r}; versions are {versions[0]} to {versions[-1]}, written as text")
+        raise TargetError(
+            f"unknown PTX ISA version {text!r}; versions are {versions[0]} to {versions[-1]}, written as text"
+        )
     return found
 
 
@@ -109,7 +118,7 @@ def runs_on(name: str) -> frozenset[str]:
     return _runs_on(name)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _runs_on(name: str) -> frozenset[str]:
     number, suffix = split(name)
     known = facts()
@@ -143,7 +152,9 @@ def as_mapping(values: Floors) -> Mapping[str, str]:
 
 
 def describe(alternatives: Alternatives) -> str:
-    """Words for a message: "sm_100 or later (PTX ISA 8.6)", "the sm_100f family (PTX ISA 8.6) or sm_120a (PTX ISA 8.7)"."""
+    """Words for a message: "sm_100 or later (PTX ISA 8.6)", "the sm_100f family (PTX ISA 8.6) or sm_120a (PTX
+    ISA 8.7)".
+    """
     parts: list[str] = []
     for text, name in alternatives:
         if name is None:

@@ -36,7 +36,11 @@ class Type:
     @property
     def kind(self) -> str:
         """The letters of the name before the first digit: "b", "u", "s", "f", "bf", "tf", "e", "ue", "pred"."""
-        return self.name[1:].rstrip("0123456789x") if self.count == 1 else self.name[1 : 2 + (self.name[1:3] == "bf")]
+        return (
+            self.name[1:].rstrip("0123456789x")
+            if self.count == 1
+            else self.name[1 : 2 + (self.name[1:3] == "bf")]
+        )
 
 
 REGISTER_BITS = {
@@ -53,7 +57,9 @@ def all_types() -> dict[str, Type]:
     for record in cache.load(resources.grammar() / "types.isa", "types"):
         names, bits, count, element, carrier, takes, literals = record
         for name in names:
-            found[name] = Type(name, bits, carrier, frozenset(takes), frozenset(literals), count or 1, element)
+            found[name] = Type(
+                name, bits, carrier, frozenset(takes), frozenset(literals), count or 1, element
+            )
     return found
 
 
@@ -62,12 +68,12 @@ def type_bits(name: str) -> int:
     return all_types()[name].bits
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def wider(name: str) -> frozenset[str]:
     """The register types that may stand for type `name` where a wider register may: ld, st, cvt.
 
-    A bit-size type takes every register at least as wide (bits, integers, floats), an integer type bits and integers, a
-    floating point type its own and bits.
+    A bit-size type takes every register at least as wide (bits, integers, floats), an integer type bits and
+    integers, a floating point type its own and bits.
     """
     known = all_types()[name]
     kind = known.kind

@@ -1,13 +1,15 @@
 """The questions about spellings: validate, is_valid, verdict, forms.
 
-Without a version the newest one of the table is meant; without a target, any target that the newest assembler still makes
-code for. A target must be known (TargetError), however old.
+The module `explain` is imported where it is needed: a program whose spellings are right never does.
+
+Without a version the newest one of the table is meant; without a target, any target that the newest assembler
+still makes code for. A target must be known (TargetError), however old.
 """
 
 from __future__ import annotations
 
 from ptxtile.errors import FormError
-from ptxtile.isa import explain, table, targets
+from ptxtile.isa import table, targets
 from ptxtile.isa.form import Form, Verdict
 from ptxtile.isa.table import Analysis
 
@@ -40,7 +42,9 @@ def _resolve(target: str | None, ptx_version: str | None) -> tuple[int | None, i
 
 
 def has(analysis: Analysis, place: int | None, version: int) -> bool:
-    """Whether some signature exists on the target at that place (None: on some supported one) in that version."""
+    """Whether some signature exists on the target at that place (None: on some supported one) in that
+    version.
+    """
     newest = version == targets.newest()
     for reading in analysis.readings:
         for each in reading.available:
@@ -58,15 +62,19 @@ def has(analysis: Analysis, place: int | None, version: int) -> bool:
 def validate(spelling: str, target: str | None = None, ptx_version: str | None = None) -> Form:
     """The Form of a spelling, which may have its modifiers in any order that the assembler takes.
 
-    Raises FormError, with every reason in its text and in `.reasons`, if there is no such form or not on that target or
-    in that version; TargetError for an unknown target or version.
+    Raises FormError, with every reason in its text and in `.reasons`, if there is no such form or not on that
+    target or in that version; TargetError for an unknown target or version.
     """
     place, version = _resolve(target, ptx_version)
     found = table.analyse(spelling)
     if found is None:
+        from ptxtile.isa import explain
+
         fault = explain.no_form(spelling)
         raise FormError(fault.message, spelling=spelling, reasons=fault.reasons)
     if not has(found, place, version):
+        from ptxtile.isa import explain
+
         fault = explain.not_available(spelling, found, target, place, version)
         raise FormError(fault.message, spelling=spelling, reasons=fault.reasons)
     return table.form(found)
@@ -85,13 +93,17 @@ def find(spelling: str) -> Form:
 
 def verdict(spelling: str, target: str | None = None, ptx_version: str | None = None) -> Verdict:
     """What the table says of a spelling, without raising (but TargetError for an unknown target or version)."""
+    from ptxtile.isa import explain
+
     place, version = _resolve(target, ptx_version)
     found = table.analyse(spelling)
     if found is None:
         return Verdict("rejected", None, explain.no_form(spelling).reasons)
     form = table.form(found)
     if not has(found, place, version):
-        return Verdict("rejected", form, explain.not_available(spelling, found, target, place, version).reasons)
+        return Verdict(
+            "rejected", form, explain.not_available(spelling, found, target, place, version).reasons
+        )
     if found.canonical:
         return Verdict("canonical", form, ())
     return Verdict("tolerated", form, explain.tolerated(spelling, found))

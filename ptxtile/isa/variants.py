@@ -10,7 +10,9 @@ from ptxtile.isa.notation import Raw
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One operand list without options left. `operands` as in `notation`, but for the maybe kinds; `written` their names."""
+    """One operand list without options left. `operands` as in `notation`, but for the maybe kinds; `written`
+    their names.
+    """
 
     operands: tuple[Raw, ...]
     written: frozenset[str]
