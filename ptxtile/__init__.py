@@ -189,25 +189,27 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Load the module that a name lives in, and all names that live there with it.
+if not TYPE_CHECKING:  # hidden from type checkers, for which a misspelt name shall be an error
 
-    A whole module's names at once, so that `eval(repr(layout), vars(ptxtile))` finds the axes.
-    """
-    import importlib
+    def __getattr__(name: str) -> object:
+        """Load the module that a name lives in, and all names that live there with it.
 
-    if name == "__all__":
-        return __dir__()
-    if name in _MODULES:
-        return importlib.import_module(f"ptxtile.{name}")
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(
-            f"ptxtile has no name {name!r}", name=name, obj=importlib.import_module("ptxtile")
-        )
-    module = importlib.import_module(f"ptxtile.{home}")
-    globals().update({other: getattr(module, other) for other, at in _HOME.items() if at == home})
-    return globals()[name]
+        A whole module's names at once, so that `eval(repr(layout), vars(ptxtile))` finds the axes.
+        """
+        import importlib
+
+        if name == "__all__":
+            return __dir__()
+        if name in _MODULES:
+            return importlib.import_module(f"ptxtile.{name}")
+        home = _HOME.get(name)
+        if home is None:
+            raise AttributeError(
+                f"ptxtile has no name {name!r}", name=name, obj=importlib.import_module("ptxtile")
+            )
+        module = importlib.import_module(f"ptxtile.{home}")
+        globals().update({other: getattr(module, other) for other, at in _HOME.items() if at == home})
+        return globals()[name]
 
 
 def __dir__() -> list[str]:
