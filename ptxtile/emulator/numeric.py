@@ -18,8 +18,6 @@ Bits = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-ROUNDINGS = frozenset({"rn", "rz", "rm", "rp", "rna", "rs"})
-
 
 @dataclass(frozen=True, slots=True)
 class Format:
@@ -117,7 +115,8 @@ def bit_length(x: Bits) -> Ints:
         large = rest >= U64(1 << step)
         length += np.where(large, step, 0)
         rest = np.where(large, rest >> U64(step), rest)
-    return length + (rest != 0)
+    total: Ints = length + (rest != 0)
+    return total
 
 
 def shift_right_jam(x: Bits, count: Ints) -> Bits:
@@ -126,7 +125,8 @@ def shift_right_jam(x: Bits, count: Ints) -> Bits:
     kept = x >> near
     lost = (kept << near) != x
     far = count > 63
-    return np.where(far, (x != 0).astype(np.uint64), kept | lost.astype(np.uint64))
+    shifted: Bits = np.where(far, (x != 0).astype(np.uint64), kept | lost.astype(np.uint64))
+    return shifted
 
 
 def normalize(x: Bits) -> tuple[Bits, Ints]:
@@ -155,17 +155,20 @@ def unpack(bits: NDArray[np.unsignedinteger], form: Format) -> Parts:
 
 
 def _increment(kept: Bits, rest: Bits, half: int, negative: Mask, rounding: str) -> Mask:
+    up: Mask
     if rounding == "rn":
-        return (rest > U64(half)) | ((rest == U64(half)) & ((kept & U64(1)) != 0))
-    if rounding == "rna":
-        return rest >= U64(half)
-    if rounding == "rm":
-        return negative & (rest != 0)
-    if rounding == "rp":
-        return ~negative & (rest != 0)
-    if rounding == "rz":
-        return np.zeros(kept.shape, np.bool_)
-    raise ValueError(f"unknown rounding {rounding!r}; one of rn, rz, rm, rp, rna")
+        up = (rest > U64(half)) | ((rest == U64(half)) & ((kept & U64(1)) != 0))
+    elif rounding == "rna":
+        up = rest >= U64(half)
+    elif rounding == "rm":
+        up = negative & (rest != 0)
+    elif rounding == "rp":
+        up = ~negative & (rest != 0)
+    elif rounding == "rz":
+        up = np.zeros(kept.shape, np.bool_)
+    else:
+        raise ValueError(f"unknown rounding {rounding!r}; one of rn, rz, rm, rp, rna")
+    return up
 
 
 def _overflowed(negative: Mask, form: Format, rounding: str) -> Bits:
@@ -202,10 +205,10 @@ def pack(
     kept = placed >> U64(shift)
     rest = placed & U64((1 << shift) - 1)
     kept = kept + _increment(kept, rest, 1 << (shift - 1), negative, rounding)
-    # A normal significand carries its hidden bit, which adds one to the exponent field: hence the -1 there.
+    # A normal significand's hidden bit adds the one by which the exponent field exceeds exponent - emin.
     field = np.maximum(exponent - form.emin, 0).astype(np.uint64)
     magnitude = kept + (field << U64(form.precision - 1))
-    over = magnitude > U64(form.largest)
+    over: Mask = magnitude > U64(form.largest)
     if saturate_finite:
         magnitude = np.where(over, U64(form.largest), magnitude)
     else:
@@ -214,4 +217,6 @@ def pack(
     if flush:
         gone = gone | (exponent < form.emin)
     magnitude = np.where(gone, U64(0), magnitude)
-    return magnitude | np.where(negative, U64(form.sign), U64(0))
+    signs: Bits = np.where(negative, U64(form.sign), U64(0)).astype(np.uint64)
+    encoded: Bits = magnitude | signs
+    return encoded

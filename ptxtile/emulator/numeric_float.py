@@ -31,7 +31,8 @@ def is_nan(x: Encoded, form: Format) -> Mask:
 
 def is_negative(x: Encoded, form: Format) -> Mask:
     """Where the sign bit is set."""
-    return (x & x.dtype.type(form.sign)) != 0
+    found: Mask = (x & x.dtype.type(form.sign)) != 0
+    return found
 
 
 def flush_subnormals(x: Encoded, form: Format) -> Encoded:

@@ -29,7 +29,8 @@ class Wide:
     @property
     def zero(self) -> Mask:
         """Where the number is 0."""
-        return (self.high | self.low) == 0
+        found: Mask = (self.high | self.low) == 0
+        return found
 
 
 def multiply(a: Bits, b: Bits) -> tuple[Bits, Bits]:
@@ -121,7 +122,8 @@ def add_wide(a: Wide, b: Wide) -> Wide:
 
 
 def _at_least(a: Wide, b: Wide) -> Mask:
-    return (a.high > b.high) | ((a.high == b.high) & (a.low >= b.low))
+    found: Mask = (a.high > b.high) | ((a.high == b.high) & (a.low >= b.low))
+    return found
 
 
 def _choose(where: Mask, a: Wide, b: Wide) -> Wide:

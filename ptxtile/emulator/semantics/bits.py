@@ -19,7 +19,8 @@ _ONES = np.uint32(0xFFFFFFFF)
 def popc(call: Call, a: Unsigned) -> Array:
     """popc (9.7.1.14): ones in a, as .u32."""
     octets = split(a, 8).reshape(a.shape[0], -1)
-    return np.unpackbits(octets, axis=1).sum(axis=1, dtype=np.uint32)
+    bits: Unsigned = np.unpackbits(octets, axis=1).sum(axis=1, dtype=np.uint32)
+    return bits
 
 
 @value("clz")
@@ -93,7 +94,8 @@ def bfe(call: Call, a: Unsigned, b: Unsigned, c: Unsigned) -> Array:
         # The part of the field beyond the register counts as copies of the sign, too.
         inside = _ones_below(np.minimum(length, np.maximum(kind.bits - position, 0)))
         result = np.where(sign & (length > 0), result | ~inside, result)
-    return result.astype(a.dtype)
+    bits: Unsigned = result.astype(a.dtype)
+    return bits
 
 
 @value("bfi")
@@ -105,7 +107,8 @@ def bfi(call: Call, a: Unsigned, b: Unsigned, c: Unsigned, d: Unsigned) -> Array
     outside = position >= kind.bits
     mask = np.where(outside, np.uint64(0), _ones_below(length) << near)
     moved = a.astype(np.uint64) << near
-    return ((b.astype(np.uint64) & ~mask) | (moved & mask)).astype(a.dtype)
+    bits: Unsigned = ((b.astype(np.uint64) & ~mask) | (moved & mask)).astype(a.dtype)
+    return bits
 
 
 @value("bmsk")
@@ -147,4 +150,5 @@ def dot(call: Call, a: Unsigned, b: Unsigned, c: Unsigned) -> Array:
     else:
         x = _lanes(a, 16, first.family == "s")
         y = y[:, 2:] if call.has(".hi") else y[:, :2]
-    return c + (x * y).sum(axis=1).astype(np.uint32)
+    bits: Unsigned = c + (x * y).sum(axis=1).astype(np.uint32)
+    return bits

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptxtile.emulator import numeric_float as nf
-from ptxtile.emulator.numeric import BF16, F16, F32, F64, Format
+from ptxtile.emulator.numeric import BF16, F16, F32, F64, Format, Mask
 from ptxtile.emulator.semantics import Array, Call, value
 from ptxtile.emulator.semantics.kinds import Kind, Unsigned, join, kinds, rounding, split
 
@@ -61,10 +61,11 @@ def _half_quirk(call: Call, kind: Kind, operands: tuple[Unsigned, ...]) -> Unsig
     """
     if kind.format != "bf16" or call.opcode != "fma" or rounding(call) == "rn":
         return None
+    a, b, c = operands
     if kind.lanes == 2:
-        return nf.fused(*operands, BF16)
-    exact_zero = nf.fused(*operands, F16, rounding(call))
-    nearest = nf.fused(*operands, F16)
+        return nf.fused(a, b, c, BF16)
+    exact_zero = nf.fused(a, b, c, F16, rounding(call))
+    nearest = nf.fused(a, b, c, F16)
     return np.where(
         (nearest & 0x7FFF) == 0, np.where((exact_zero & 0x7FFF) == 0, exact_zero, nearest), nearest
     )
@@ -156,4 +157,5 @@ def testp(call: Call, a: Unsigned) -> Array:
         ".normal": (magnitude < infinity) & ~subnormal,
         ".subnormal": subnormal,
     }
-    return tests[next(m for m in call.modifiers if m in tests)]
+    found: Mask = tests[next(m for m in call.modifiers if m in tests)]
+    return found

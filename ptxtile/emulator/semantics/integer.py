@@ -6,6 +6,8 @@ Divisions by zero give all ones, quotient and remainder, at every width; the lea
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ptxtile.emulator import numeric_wide
@@ -29,7 +31,8 @@ def saturated(wide: np.ndarray, kind: Kind) -> Unsigned:
         if kind.family == "s"
         else (0, (1 << kind.bits) - 1)
     )
-    return np.clip(wide, low, high).astype(np.int64).view(np.uint64).astype(unsigned(kind.bits))
+    bits: Unsigned = np.clip(wide, low, high).astype(np.int64).view(np.uint64).astype(unsigned(kind.bits))
+    return bits
 
 
 def extended(x: Unsigned, kind: Kind) -> np.ndarray:
@@ -59,7 +62,8 @@ def high_half(a: Unsigned, b: Unsigned, kind: Kind) -> Unsigned:
     if kind.bits < 64:
         # Unsigned words multiply as uint64, whose wrapped int64 product has the same bits.
         full = extended(a, kind) * extended(b, kind)
-        return (full.view(np.uint64) >> np.uint64(kind.bits)).astype(unsigned(kind.bits))
+        bits: Unsigned = (full.view(np.uint64) >> np.uint64(kind.bits)).astype(unsigned(kind.bits))
+        return bits
     high, _ = numeric_wide.multiply(a, b)
     if kind.family == "s":
         # a as unsigned is a + 2**64 where negative, which adds b to the high word; likewise b.
@@ -161,7 +165,7 @@ def extreme(call: Call, kind: Kind, *operands: Unsigned) -> Unsigned:
     return as_unsigned(result)
 
 
-OPERATIONS = {
+OPERATIONS: dict[str, Callable[..., Unsigned]] = {
     "add": add,
     "sub": sub,
     "mul": product,

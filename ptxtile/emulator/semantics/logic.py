@@ -23,7 +23,8 @@ def not_(call: Call, a: Array) -> Array:
 @value("cnot")
 def cnot(call: Call, a: Unsigned) -> Array:
     """cnot (9.7.8.5): 1 where a is 0, else 0."""
-    return (a == 0).astype(a.dtype)
+    bits: Unsigned = (a == 0).astype(a.dtype)
+    return bits
 
 
 @value("lop3")

@@ -1,0 +1,122 @@
+"""Every rounding of every format against rational arithmetic."""
+
+from __future__ import annotations
+
+import operator
+from fractions import Fraction
+
+import pytest
+
+from ptxtile.emulator.numeric import BF16, F16, F32, F64, Format
+
+FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
+MODES = ("rn", "rz", "rm", "rp")
+CARRIERS = {16: ".b16", 32: ".b32", 64: ".b64"}
+
+CASES = [
+    (op, mode, name, flush)
+    for name in FORMATS
+    for mode in (MODES if name in ("f32", "f64") else ("rn",))
+    for op in ("add", "sub", "mul", "fma", "div", "rcp", "sqrt")
+    for flush in ((False, True) if name in ("f32", "f16") else (False,))
+    if name in ("f32", "f64") or op in ("add", "sub", "mul", "fma")
+]
+
+
+def _flushed(bits: int, form: Format, flush: bool) -> int:
+    return bits & form.sign if flush and bits & (form.sign - 1) < 1 << (form.precision - 1) else bits
+
+
+def _sum_is_negative_zero(terms: tuple[bool, bool], zeros: bool, mode: str) -> bool:
+    if zeros and terms[0] == terms[1]:
+        return terms[0]
+    return mode == "rm"
+
+
+def _sign(bits: int, form: Format) -> bool:
+    return bits >= form.sign
+
+
+@pytest.mark.parametrize(("op", "mode", "name", "flush"), CASES)
+def test_rounded_once_from_the_exact_value(op, mode, name, flush, rational, run):
+    form = FORMATS[name]
+    count = {"fma": 3, "rcp": 1, "sqrt": 1}.get(op, 2)
+    rows = rational.operands(form, count, f"{op}{mode}{name}{flush}")
+    kinds = (CARRIERS[form.bits],) * (count + 1)
+    spelling = f"{op}.{mode}{'.ftz' if flush else ''}.{name}"
+    [results] = run(spelling, kinds, *zip(*rows))
+    checked = 0
+    for row, got in zip(rows, results):
+        bits = [_flushed(x, form, flush) for x in row]
+        values = [rational.decode(x, form) for x in bits]
+        negative = [_sign(x, form) for x in bits]
+        if op == "sqrt":
+            if values[0] > 0:
+                assert _is_root(got, values[0], form, mode, rational), f"{spelling} {row[0]:#x} -> {got:#x}"
+                checked += 1
+            continue
+        if op in ("div", "rcp"):
+            over, under = (values[0], values[1]) if op == "div" else (Fraction(1), values[0])
+            if under == 0:
+                continue
+            exact, zero = over / under, (negative[0] ^ negative[-1]) if op == "div" else negative[0]
+        elif op == "mul":
+            exact, zero = values[0] * values[1], negative[0] ^ negative[1]
+        elif op == "fma":
+            product = values[0] * values[1]
+            exact = product + values[2]
+            signs = (negative[0] ^ negative[1], negative[2])
+            zero = _sum_is_negative_zero(signs, product == values[2] == 0, mode)
+        else:
+            second = negative[1] ^ (op == "sub")
+            exact = (operator.add if op == "add" else operator.sub)(values[0], values[1])
+            zero = _sum_is_negative_zero((negative[0], second), values[0] == values[1] == 0, mode)
+        want = rational.encode(exact, form, mode, flush, zero)
+        assert got == want, f"{spelling} {[hex(x) for x in row]}: {got:#x}, exactly {want:#x}"
+        checked += 1
+    assert checked > 30
+
+
+def _is_root(got, value, form, mode, rational):
+    """Whether `got` is the root of `value` rounded, by squaring its neighbours."""
+    below, here, above = (rational.decode(got + step, form) for step in (-1, 0, 1))
+    if mode in ("rz", "rm"):
+        return here**2 <= value < above**2
+    if mode == "rp":
+        return below**2 < value <= here**2
+    return ((below + here) / 2) ** 2 <= value <= ((here + above) / 2) ** 2
+
+
+@pytest.mark.parametrize("narrow", ["f16", "bf16"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("op", ["add", "sub", "fma"])
+def test_mixed_precision_rounds_once_to_f32(op, mode, narrow, rational, run):
+    form = FORMATS[narrow]
+    small = rational.operands(form, 2, op + mode + narrow)
+    wide = [row[0] for row in rational.operands(F32, 1, op + narrow + mode)]
+    sources = [[row[0] for row in small], [row[1] for row in small], wide]
+    if op != "fma":
+        del sources[1]
+    kinds = (".b32", *(".b16",) * (len(sources) - 1), ".b32")
+    [results] = run(f"{op}.{mode}.f32.{narrow}", kinds, *sources)
+    for (*factors, c), got in zip(zip(*sources), results):
+        first = [rational.decode(x, form) for x in factors]
+        term = first[0] * first[-1] if op == "fma" else first[0]
+        addend = rational.decode(c, F32) * (-1 if op == "sub" else 1)
+        negative = _sign(factors[0], form) ^ (_sign(factors[-1], form) if op == "fma" else False)
+        signs = (negative, _sign(c, F32) ^ (op == "sub"))
+        zero = _sum_is_negative_zero(signs, term == addend == 0, mode)
+        assert got == rational.encode(term + addend, F32, mode, False, zero)
+
+
+def test_packed_lanes_are_the_scalars(rational, run):
+    for name, lane, register in (("f16", ".b16", ".b32"), ("bf16", ".b16", ".b32"), ("f32", ".b32", ".b64")):
+        form = FORMATS[name]
+        rows = rational.operands(form, 3, name)
+        [scalar] = run(f"fma.rn.{name}", (lane,) * 4, *zip(*rows))
+        bits = form.bits
+        packed = [
+            [low | high << bits for low, high in zip(column[0::2], column[1::2])] for column in zip(*rows)
+        ]
+        [together] = run(f"fma.rn.{name}x2", (register,) * 4, *packed)
+        assert together == [low | high << bits for low, high in zip(scalar[0::2], scalar[1::2])]
