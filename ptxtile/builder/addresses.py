@@ -1,7 +1,7 @@
 """From extents to instructions: index arithmetic, and addresses as one register plus a constant.
 
 Sequences, all exact: a sum of products is mul.lo, mad.lo and add in 32 bits where every partial value is proven to lie
-in [0, 2^31), else in 64; a quotient of a non-negative value by a power of two is shr, by another constant div; a
+in [0, 2^32), else in 64; a quotient of a non-negative value by a power of two is shr, by another constant div; a
 remainder and or rem; a global address is one mad.wide.u32 (or mad.lo.s64) on the base. What was computed in an open
 block is not computed again.
 """
@@ -19,7 +19,11 @@ from ptxtile.ir.operand import Address, Integer, Register
 if TYPE_CHECKING:
     from ptxtile.builder.trace import Trace
 
-_NARROW = 1 << 31
+_NARROW = 1 << 32
+
+
+def _kind(bits: int) -> str:
+    return "u32" if bits == 32 else "s64"
 
 
 def lower(trace: Trace, what: Extent, bits: int) -> Register | Integer:
@@ -38,7 +42,7 @@ def lower(trace: Trace, what: Extent, bits: int) -> Register | Integer:
 
 
 def _narrow(what: Extent) -> bool:
-    """Whether every partial sum and product fits 31 bits without a sign."""
+    """Whether every partial sum and product is an unsigned number of 32 bits."""
     total = what.constant
     if not 0 <= what.constant < _NARROW:
         return False
@@ -60,13 +64,13 @@ def _sum(trace: Trace, what: Extent, bits: int) -> Register:
         product = _atom(trace, monomial[0], bits)
         for atom in monomial[1:]:
             made = trace.register(f"b{bits}")
-            trace.instruction(f"mul.lo.s{bits}", made, product, _atom(trace, atom, bits))
+            trace.instruction(f"mul.lo.{_kind(bits)}", made, product, _atom(trace, atom, bits))
             product = made
         total = _accumulate(trace, total, product, factor, bits)
     assert isinstance(total, Register)
     if what.constant:
         made = trace.register(f"b{bits}")
-        trace.instruction(f"add.s{bits}", made, total, Integer(what.constant))
+        trace.instruction(f"add.{_kind(bits)}", made, total, Integer(what.constant))
         return made
     return total
 
@@ -81,11 +85,11 @@ def _accumulate(
         if factor > 0 and factor & (factor - 1) == 0:
             trace.instruction(f"shl.b{bits}", made, product, Integer(factor.bit_length() - 1))
         else:
-            trace.instruction(f"mul.lo.s{bits}", made, product, Integer(factor))
+            trace.instruction(f"mul.lo.{_kind(bits)}", made, product, Integer(factor))
     elif factor == 1:
-        trace.instruction(f"add.s{bits}", made, total, product)
+        trace.instruction(f"add.{_kind(bits)}", made, total, product)
     else:
-        trace.instruction(f"mad.lo.s{bits}", made, product, Integer(factor), total)
+        trace.instruction(f"mad.lo.{_kind(bits)}", made, product, Integer(factor), total)
     return made
 
 
@@ -156,7 +160,7 @@ def _base(trace: Trace, memory: Memory, moving: Extent, unit: int) -> Register:
     made = trace.register(f"b{bits}")
     scale = Integer(common * unit)
     if bits == 32:
-        trace.instruction("mad.lo.s32", made, lower(trace, index, 32), scale, base)
+        trace.instruction("mad.lo.u32", made, lower(trace, index, 32), scale, base)
     elif _narrow(index) and scale.value < _NARROW:
         trace.instruction("mad.wide.u32", made, lower(trace, index, 32), scale, base)
     else:

@@ -43,7 +43,7 @@ def swizzled(trace: Trace, memory: Memory, place: Extent, swizzle: Swizzle, unit
             found = trace.register("b64")
             trace.instruction("mad.wide.u32", found, mixed, Integer(unit), base)
         else:
-            trace.instruction("mad.lo.s32", found, mixed, Integer(unit), base)
+            trace.instruction("mad.lo.u32", found, mixed, Integer(unit), base)
         trace.remember_value(key, found)
     return Address(found)
 
