@@ -1,0 +1,217 @@
+"""From an address in a state space to bytes in a store, checked: bounds, alignment, whose memory it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxtile.emulator import windows
+from ptxtile.emulator.lanes import Lanes
+from ptxtile.emulator.memory import GRAIN, Addresses, Memory, Offsets, Store
+from ptxtile.emulator.report import count_of, fault
+
+if TYPE_CHECKING:
+    from ptxtile.emulator.machine import Wave
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The accesses of one instruction that fall into one store.
+
+    lanes      the threads that make them
+    positions  where these stand among the instruction's threads; None: they are all of them
+    offsets    bytes from the start of the store
+    """
+
+    store: Store
+    lanes: Lanes
+    positions: NDArray[np.intp] | None
+    offsets: Offsets
+
+
+class Spaces:
+    """The memory that the threads of a wave can reach."""
+
+    def __init__(self, wave: Wave, memory: Memory, sanitize: bool) -> None:
+        self.wave = wave
+        self.memory = memory
+        self.sanitize = sanitize
+        self.shared_size = wave.shared_size
+        self.shared_stride = -(-max(self.shared_size, 1) // GRAIN) * GRAIN
+        self.shared = Store("shared memory", 0, self.shared_stride * wave.ctas, written=not sanitize)
+        self.local_size = wave.local_size
+        self.local_stride = -(-max(self.local_size, 1) // GRAIN) * GRAIN
+        self.local = Store("local memory", 0, self.local_stride * wave.count, written=not sanitize)
+        self._last: Store | None = None
+
+    def parts(self, lanes: Lanes, space: str, addresses: Addresses, width: int, verb: str) -> Iterator[Part]:
+        """Where each access of `width` bytes goes. `space` has no dot, "" is generic; `verb` is for messages."""
+        self._aligned(lanes, space, addresses, width, verb)
+        if space:
+            yield from self._in_space(lanes, space, addresses, None, width, verb)
+            return
+        lowest, highest = windows.space_of(int(addresses.min())), windows.space_of(int(addresses.max()))
+        if lowest == highest:
+            yield from self._generic(lanes, lowest, addresses, None, width, verb)
+            return
+        names = np.array([windows.space_of(int(address)) for address in addresses])
+        for name in np.unique(names):
+            positions = np.flatnonzero(names == name)
+            part = addresses[positions]
+            yield from self._generic(lanes.at(positions), str(name), part, positions, width, verb)
+
+    def _generic(
+        self,
+        lanes: Lanes,
+        space: str,
+        addresses: Addresses,
+        positions: NDArray[np.intp] | None,
+        width: int,
+        verb: str,
+    ) -> Iterator[Part]:
+        if space == "global":
+            yield from self._global(lanes, addresses, positions, width, verb)
+            return
+        inside = addresses - np.uint64(windows.WINDOWS[space])
+        within = "shared::cluster" if space == "shared" else space
+        yield from self._in_space(lanes, within, inside, positions, width, verb)
+
+    def _in_space(
+        self,
+        lanes: Lanes,
+        space: str,
+        addresses: Addresses,
+        positions: NDArray[np.intp] | None,
+        width: int,
+        verb: str,
+    ) -> Iterator[Part]:
+        if space == "global":
+            yield from self._global(lanes, addresses, positions, width, verb)
+        elif space.startswith("shared"):
+            yield Part(self.shared, lanes, positions, self._shared(lanes, space, addresses, width, verb))
+        elif space == "local":
+            yield Part(self.local, lanes, positions, self._local(lanes, addresses, width, verb))
+        else:
+            store = self.wave.constants if space == "const" else self.wave.parameters
+            yield Part(store, lanes, positions, self._flat(lanes, space, store, addresses, width, verb))
+
+    def _aligned(self, lanes: Lanes, space: str, addresses: Addresses, width: int, verb: str) -> None:
+        if width == 1:
+            return
+        low = addresses & np.uint64(width - 1)
+        if low.any():
+            position = int(np.flatnonzero(low)[0])
+            text = (
+                f"misaligned: {verb} {count_of(width, 'byte')} at {_spell(space, int(addresses[position]))}, which is "
+                f"not a multiple of {width}"
+            )
+            raise fault("misaligned", text, lanes, position)
+
+    def _global(
+        self,
+        lanes: Lanes,
+        addresses: Addresses,
+        positions: NDArray[np.intp] | None,
+        width: int,
+        verb: str,
+    ) -> Iterator[Part]:
+        lowest, highest = int(addresses.min()), int(addresses.max())
+        store = self._last
+        if store is None or not (store.base <= lowest and highest + width <= store.base + store.size):
+            store = self.memory.find(lowest)
+        if store is not None and highest + width <= store.base + store.size:
+            self._last = store
+            yield Part(store, lanes, positions, (addresses - np.uint64(store.base)).view(np.int64))
+            return
+        owners = self._owners(lanes, addresses, width, verb)
+        for store in dict.fromkeys(owners):
+            chosen = np.flatnonzero(np.array([owner is store for owner in owners]))
+            offsets = (addresses[chosen] - np.uint64(store.base)).view(np.int64)
+            yield Part(store, lanes.at(chosen), chosen if positions is None else positions[chosen], offsets)
+
+    def _owners(self, lanes: Lanes, addresses: Addresses, width: int, verb: str) -> list[Store]:
+        owners = []
+        for position, value in enumerate(addresses):
+            address = int(value)
+            store = self.memory.find(address)
+            if store is None or address + width > store.base + store.size:
+                text = f"out of bounds: {verb} {count_of(width, 'byte')} at {address:#x}{self._neighbour(address)}"
+                raise fault("out-of-bounds", text, lanes, position)
+            owners.append(store)
+        return owners
+
+    def _neighbour(self, address: int) -> str:
+        store = self.memory.nearest(address)
+        if address < 1 << 16:
+            return ", which is near null"
+        if store is None:
+            return ", and nothing is allocated"
+        extent = f"{store.name} ({count_of(store.size, 'byte')} at {store.base:#x})"
+        if address >= store.base + store.size:
+            return f", {count_of(address - store.base - store.size, 'byte')} past the end of {extent}"
+        if address < store.base:
+            return f", {count_of(store.base - address, 'byte')} before the start of {extent}"
+        return f", across the end of {extent}"
+
+    def _shared(self, lanes: Lanes, space: str, addresses: Addresses, width: int, verb: str) -> Offsets:
+        own = self.wave.rank_of(lanes)
+        rank = addresses.view(np.int64) >> windows.RANK_SHIFT
+        inside = (addresses.view(np.int64) & ((1 << windows.RANK_SHIFT) - 1)) - windows.SHARED_START
+        bad = (inside < 0) | (inside + width > self.shared_size)
+        if space == "shared::cluster":
+            bad |= (rank < 0) | (rank >= self.wave.cluster_size)
+        else:
+            bad |= rank != own
+        if bad.any():
+            position = int(np.flatnonzero(bad)[0])
+            raise fault("out-of-bounds", self._shared_text(addresses, position, width, verb), lanes, position)
+        cta: NDArray[np.int64] = self.wave.cta[lanes.where]
+        if space == "shared::cluster":
+            cta = cta - own + rank
+        offsets: Offsets = cta * self.shared_stride + inside
+        return offsets
+
+    def _shared_text(self, addresses: Addresses, position: int, width: int, verb: str) -> str:
+        address = int(addresses[position])
+        start = windows.SHARED_START
+        if not self.shared_size:
+            extent = "this launch has no shared memory"
+        else:
+            extent = f"the CTA has {count_of(self.shared_size, 'byte')} of it, {start:#x} to {start + self.shared_size:#x}"
+        return f"out of bounds: {verb} {count_of(width, 'byte')} at shared address {address:#x}; {extent}"
+
+    def _local(self, lanes: Lanes, addresses: Addresses, width: int, verb: str) -> Offsets:
+        inside = addresses.view(np.int64) - windows.LOCAL_START
+        bad = (inside < 0) | (inside + width > self.local_size)
+        if bad.any():
+            position = int(np.flatnonzero(bad)[0])
+            text = (
+                f"out of bounds: {verb} {count_of(width, 'byte')} at local address {int(addresses[position]):#x}; the "
+                f"thread has {count_of(self.local_size, 'byte')} of it from {windows.LOCAL_START:#x}"
+            )
+            raise fault("out-of-bounds", text, lanes, position)
+        offsets: Offsets = lanes.threads * self.local_stride + inside
+        return offsets
+
+    def _flat(
+        self, lanes: Lanes, space: str, store: Store, addresses: Addresses, width: int, verb: str
+    ) -> Offsets:
+        inside = addresses.view(np.int64) - store.base
+        bad = (inside < 0) | (inside + width > store.size)
+        if bad.any():
+            position = int(np.flatnonzero(bad)[0])
+            text = (
+                f"out of bounds: {verb} {count_of(width, 'byte')} at {space} address {int(addresses[position]):#x}; the "
+                f"{store.name} has {count_of(store.size, 'byte')} from {store.base:#x}"
+            )
+            raise fault("out-of-bounds", text, lanes, position)
+        return inside
+
+
+def _spell(space: str, address: int) -> str:
+    named = {"": "", "global": ""}.get(space, f"{space.partition('::')[0]} address ")
+    return f"{named}{address:#x}"
