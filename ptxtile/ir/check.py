@@ -73,6 +73,9 @@ class _Check:
         if known is None:
             self.faults.append(Fault(f"there is no target {ascii(target)}", head["target"]))
             return None
+        if module.address_size == 32 and known.supported:
+            message = ".address_size 32: the assembler no longer makes code with 32-bit addresses"
+            self.faults.append(Fault(message, head["address_size"], "write .address_size 64"))
         if version not in facts.ordinal:
             newest = facts.versions[-1]
             self.faults.append(Fault(f"there is no PTX ISA version {version}; the newest is {newest}", head["version"]))

@@ -19,6 +19,7 @@ class Scanner:
         word, number = terminals["WORD"], terminals["NUMBER"]
         string, version = terminals["STRING"], terminals["VERSION"]
         space = r"[ \t\r\n\f\v]"
+        table = r"\.(?:branchtargets|calltargets|callprototype)"
         before = r"[^;{=\"]"
         flags = re.ASCII
         loc = rf"\.loc(?:{space}+{number}){{3}}(?:{space}*,{space}*(?:function_name{space}+{word}(?:{space}*\+{space}*{number})?|inlined_at(?:{space}+{number}){{3}}))*"
@@ -29,7 +30,7 @@ class Scanner:
         self.atoms = re.compile(rf"({word}|-?{number})", flags)
         self.piece = re.compile(
             rf"{space}*(?:"
-            rf"(?P<label>{word}{space}*:(?!:))"
+            rf"(?P<label>{word}{space}*:(?!:)(?:{space}*{table}(?![A-Za-z0-9_$])[^;]*;)?)"
             rf"|(?P<instruction>[@A-Za-z_$%][^;]*;)"
             rf"|(?P<line>{loc}|{file}|{head})"
             rf"|(?P<directive>\.{before}*(?:{string}{before}*)*[;{{=])"
@@ -61,8 +62,6 @@ class Scanner:
             return None
         values: list[Number] = []
         parts = found[1].split(",")
-        if not parts[-1].strip():
-            parts.pop()
         for part in parts:
             match = self.number.match(part)
             if match is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Optional, Union
 
@@ -14,7 +15,8 @@ Named = Union[Register, Symbol, Label, Vector]
 _SINK = Sink()
 # A vector register's elements: position, and colour (5.4.2).
 _ELEMENTS = ("xyzw", "rgba")
-_PARTS = frozenset(["b0", "b1", "b2", "b3", "h0", "h1"])
+# b0 to b3 and h0, h1 choose one part of a register; the SIMD video instructions choose two or four (9.7.20).
+_PART = re.compile(r"b[0-7]{1,4}|h[0-3]{1,2}")
 
 
 class Mismatch(Exception):
@@ -53,7 +55,7 @@ class Offsets(dict[str, int]):
 class Scope:
     """One scope. `special` says whether a name is a special register."""
 
-    __slots__ = ("declared", "labels", "numbered", "parent", "prototypes", "ranges", "special", "words")
+    __slots__ = ("declared", "ends_in_digit", "labels", "numbered", "parent", "prototypes", "ranges", "special", "words")
 
     def __init__(self, parent: Optional[Scope], special: Callable[[str], bool]) -> None:
         self.parent = parent
@@ -61,6 +63,7 @@ class Scope:
         self.declared: dict[str, Named] = {}
         self.ranges: dict[str, tuple[int, str, int]] = {}
         self.numbered: dict[str, int] = {}
+        self.ends_in_digit = False
         self.labels: set[str] = set()
         self.prototypes: set[str] = set()
         self.words = Words(self)
@@ -92,6 +95,7 @@ class Scope:
             name = f"{prefix}{self.numbered[prefix]}"
             raise Fault(f"{prefix}<{count}> declares {name} a second time in the same scope", start)
         self.ranges[prefix] = (count, type_, vector)
+        self.ends_in_digit = self.ends_in_digit or prefix[-1].isdigit()
         if self.words:
             self.words.clear()
 
@@ -130,7 +134,13 @@ class Scope:
         return None
 
     def _in_range(self, name: str) -> Optional[Named]:
-        if not self.ranges or not name[-1].isdigit():
+        if not self.ranges or name[-1] not in "0123456789":
+            return None
+        prefix = name.rstrip("0123456789")
+        found = self.ranges.get(prefix)
+        if found is not None and _is_index(name[len(prefix) :]) and int(name[len(prefix) :]) < found[0]:
+            return _register(name, found[1], found[2])
+        if not self.ends_in_digit:
             return None
         at = len(name)
         while at > 1 and name[at - 1].isdigit():
@@ -148,7 +158,7 @@ class Scope:
                 if len(part) == 1 and 0 <= at < len(found.elements):
                     return found.elements[at]
             raise Fault(f"{base} has {len(found.elements)} elements; {text} is none of them")
-        if isinstance(found, Register) and part in _PARTS:
+        if isinstance(found, Register) and _PART.fullmatch(part):
             return Selected(found, part)
         if found is None:
             raise Fault(f"{text} is not declared")

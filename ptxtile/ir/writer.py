@@ -32,8 +32,9 @@ def write(module: m.Module, lineinfo: LineInfo = None) -> str:
 
 def lines(module: m.Module, lineinfo: LineInfo = None) -> tuple[str, dict[int, Union[Instruction, m.Function]]]:
     """The text, and for each line (from 1) that holds an instruction or begins a function, which one."""
-    writer = _Writer(module, lineinfo)
-    return "\n".join(writer.lines) + "\n", dict(writer.origins)
+    origins: list[Origin] = []
+    writer = _Writer(module, lineinfo, origins)
+    return "\n".join(writer.lines) + "\n", dict(origins)
 
 
 def line(form: Form, operands: Sequence[Operand], guard: Optional[Guard] = None) -> str:
@@ -41,21 +42,27 @@ def line(form: Form, operands: Sequence[Operand], guard: Optional[Guard] = None)
     head = f"{guard} {form.spelling}" if guard is not None else form.spelling
     if not operands:
         return head + ";"
-    return f"{head} {', '.join([each.name if each.__class__ is Register else _operand(each) for each in operands])};"
+    # class by identity first: nearly every operand is a register, and this line is on the path of every trace
+    texts = [each.name if each.__class__ is Register else _operand(each) for each in operands]
+    return f"{head} {', '.join(texts)};"
 
 
 def _operand(operand: Operand) -> str:
     """As `str`, with the commonest address spelt out: writing is on the path of every trace."""
-    if operand.__class__ is Address and not operand.rest and operand.base.__class__ is Register:
+    if isinstance(operand, Address) and not operand.rest and isinstance(operand.base, Register):
         name, offset = operand.base.name, operand.offset
         return f"[{name}+{offset}]" if offset else f"[{name}]"
+    if isinstance(operand, Integer) and not operand.unsigned:
+        return str(operand.value)
     return str(operand)
 
 
 class _Writer:
-    def __init__(self, module: m.Module, lineinfo: LineInfo) -> None:
+    """`origins` are the lines of instructions and functions, if anybody asks."""
+
+    def __init__(self, module: m.Module, lineinfo: LineInfo, origins: Optional[list[Origin]] = None) -> None:
         self.lines: list[str] = []
-        self.origins: list[Origin] = []
+        self.origins = origins
         self.files = Files(module, lineinfo == "absolute") if lineinfo is not None else None
         self._module(module)
 
@@ -69,7 +76,8 @@ class _Writer:
         if self.files is not None:
             added = self.files.directives()
             self.lines[at:at] = added
-            self.origins = [(number + len(added), what) for number, what in self.origins]
+            if self.origins is not None:
+                self.origins[:] = [(number + len(added), what) for number, what in self.origins]
 
     def _item(self, item: m.Item) -> None:
         if isinstance(item, m.Function):
@@ -92,7 +100,8 @@ class _Writer:
         self.lines.append("}")
 
     def _function(self, function: m.Function) -> None:
-        self.origins.append((len(self.lines) + 1, function))
+        if self.origins is not None:
+            self.origins.append((len(self.lines) + 1, function))
         head = [f".{function.linkage}"] if function.linkage else []
         head.append(".entry" if function.entry else ".func")
         if function.attributes:
@@ -121,26 +130,26 @@ class _Writer:
 
     def _body(self, body: tuple[m.Statement, ...]) -> None:
         """Statements and blocks, without recursion."""
-        out, indent = self.lines, "\t"
+        out, indent, files, origins = self.lines, "\t", self.files, self.origins
         stack: list[Iterator[m.Statement]] = [iter(body)]
-        if self.files is not None:
-            self.files.begin()
+        if files is not None:
+            files.begin()
         while stack:
             for statement in stack[-1]:
-                if isinstance(statement, Instruction):
-                    if self.files is not None and statement.mark is not None:
-                        out.extend(self.files.loc(statement.mark))
+                if statement.__class__ is Instruction:
+                    assert isinstance(statement, Instruction)
+                    if files is not None and statement.mark is not None:
+                        out.extend(files.loc(statement.mark))
                     out.append(indent + line(statement.form, statement.operands, statement.guard))
-                    self.origins.append((len(out), statement))
+                    if origins is not None:
+                        origins.append((len(out), statement))
                 elif isinstance(statement, m.Block):
                     out.append(indent + "{")
                     indent += "\t"
                     stack.append(iter(statement.body))
                     break
-                elif isinstance(statement, m.LabelMark):
-                    out.append(f"{statement.name}:")
                 else:
-                    out.append(indent + _statement(statement))
+                    out.append(_statement(statement, indent))
             else:
                 stack.pop()
                 indent = indent[:-1]
@@ -148,20 +157,22 @@ class _Writer:
                     out.append(indent + "}")
 
 
-def _statement(
-    statement: Union[m.RegisterDeclaration, m.Variable, m.Targets, m.Prototype, m.Loc, m.Directive],
-) -> str:
+def _statement(statement: m.Statement, indent: str) -> str:
+    """Any statement that is one line; labels stand at the margin."""
+    if isinstance(statement, m.LabelMark):
+        return f"{statement.name}:"
     if isinstance(statement, m.RegisterDeclaration):
-        return registers(statement)
+        return indent + registers(statement)
     if isinstance(statement, m.Variable):
-        return variable(statement)
+        return indent + variable(statement)
     if isinstance(statement, m.Targets):
-        return f"{statement.name}: .{statement.kind} {', '.join(statement.labels)};"
+        return f"{indent}{statement.name}: .{statement.kind} {', '.join(statement.labels)};"
     if isinstance(statement, m.Prototype):
-        return prototype(statement)
+        return indent + prototype(statement)
     if isinstance(statement, m.Loc):
-        return loc(statement)
-    return directive(statement)
+        return indent + loc(statement)
+    assert isinstance(statement, m.Directive)
+    return indent + directive(statement)
 
 
 def registers(declaration: m.RegisterDeclaration) -> str:
