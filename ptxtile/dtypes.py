@@ -7,17 +7,16 @@ to the current trace; this module knows no instruction.
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, Union
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ptxtile import tracing
+from ptxtile.encoding import Number, encode, normalize
 from ptxtile.errors import TraceError
 
 if TYPE_CHECKING:
     import numpy
 
 T = TypeVar("T", bound="Scalar")
-Number = Union[int, float, bool]
 
 
 class DType(type):
@@ -101,129 +100,53 @@ class Scalar(metaclass=DType):
         tracing.emitter("set()").assign(self, value)
 
     # Operators: one documented instruction sequence each (docs/operators.md), chosen by the trace from the dtype.
-    def __add__(self: T, other: T | Number) -> T:
-        return _operate("add", self, other)
-
-    def __radd__(self: T, other: T | Number) -> T:
-        return _operate("add", other, self)
-
-    def __sub__(self: T, other: T | Number) -> T:
-        return _operate("sub", self, other)
-
-    def __rsub__(self: T, other: T | Number) -> T:
-        return _operate("sub", other, self)
-
-    def __mul__(self: T, other: T | Number) -> T:
-        return _operate("mul", self, other)
-
-    def __rmul__(self: T, other: T | Number) -> T:
-        return _operate("mul", other, self)
-
-    def __truediv__(self: T, other: T | Number) -> T:
-        return _operate("truediv", self, other)
-
-    def __rtruediv__(self: T, other: T | Number) -> T:
-        return _operate("truediv", other, self)
-
-    def __floordiv__(self: T, other: T | Number) -> T:
-        return _operate("floordiv", self, other)
-
-    def __rfloordiv__(self: T, other: T | Number) -> T:
-        return _operate("floordiv", other, self)
-
-    def __mod__(self: T, other: T | Number) -> T:
-        return _operate("mod", self, other)
-
-    def __rmod__(self: T, other: T | Number) -> T:
-        return _operate("mod", other, self)
-
-    def __and__(self: T, other: T | Number) -> T:
-        return _operate("and", self, other)
-
-    def __rand__(self: T, other: T | Number) -> T:
-        return _operate("and", other, self)
-
-    def __or__(self: T, other: T | Number) -> T:
-        return _operate("or", self, other)
-
-    def __ror__(self: T, other: T | Number) -> T:
-        return _operate("or", other, self)
-
-    def __xor__(self: T, other: T | Number) -> T:
-        return _operate("xor", self, other)
-
-    def __rxor__(self: T, other: T | Number) -> T:
-        return _operate("xor", other, self)
-
-    def __lshift__(self: T, other: Scalar | int) -> T:
-        return _operate("shl", self, other)
-
-    def __rlshift__(self: T, other: Number) -> T:
-        return _operate("shl", other, self)
-
-    def __rshift__(self: T, other: Scalar | int) -> T:
-        return _operate("shr", self, other)
-
-    def __rrshift__(self: T, other: Number) -> T:
-        return _operate("shr", other, self)
-
     # `variable op= value` writes a pt.reg variable in place; on any other value it rebinds the name, as in Python.
-    def __iadd__(self: T, other: T | Number) -> T:
-        return _update("add", self, other)
+    # They are made below from one table; this block is what type checkers read.
+    if TYPE_CHECKING:
 
-    def __isub__(self: T, other: T | Number) -> T:
-        return _update("sub", self, other)
-
-    def __imul__(self: T, other: T | Number) -> T:
-        return _update("mul", self, other)
-
-    def __itruediv__(self: T, other: T | Number) -> T:
-        return _update("truediv", self, other)
-
-    def __ifloordiv__(self: T, other: T | Number) -> T:
-        return _update("floordiv", self, other)
-
-    def __imod__(self: T, other: T | Number) -> T:
-        return _update("mod", self, other)
-
-    def __iand__(self: T, other: T | Number) -> T:
-        return _update("and", self, other)
-
-    def __ior__(self: T, other: T | Number) -> T:
-        return _update("or", self, other)
-
-    def __ixor__(self: T, other: T | Number) -> T:
-        return _update("xor", self, other)
-
-    def __ilshift__(self: T, other: Scalar | int) -> T:
-        return _update("shl", self, other)
-
-    def __irshift__(self: T, other: Scalar | int) -> T:
-        return _update("shr", self, other)
-
-    def __neg__(self: T) -> T:
-        return _operate("neg", self)
+        def __add__(self: T, other: T | Number) -> T: ...
+        def __radd__(self: T, other: T | Number) -> T: ...
+        def __iadd__(self: T, other: T | Number) -> T: ...
+        def __sub__(self: T, other: T | Number) -> T: ...
+        def __rsub__(self: T, other: T | Number) -> T: ...
+        def __isub__(self: T, other: T | Number) -> T: ...
+        def __mul__(self: T, other: T | Number) -> T: ...
+        def __rmul__(self: T, other: T | Number) -> T: ...
+        def __imul__(self: T, other: T | Number) -> T: ...
+        def __truediv__(self: T, other: T | Number) -> T: ...
+        def __rtruediv__(self: T, other: T | Number) -> T: ...
+        def __itruediv__(self: T, other: T | Number) -> T: ...
+        def __floordiv__(self: T, other: T | Number) -> T: ...
+        def __rfloordiv__(self: T, other: T | Number) -> T: ...
+        def __ifloordiv__(self: T, other: T | Number) -> T: ...
+        def __mod__(self: T, other: T | Number) -> T: ...
+        def __rmod__(self: T, other: T | Number) -> T: ...
+        def __imod__(self: T, other: T | Number) -> T: ...
+        def __and__(self: T, other: T | Number) -> T: ...
+        def __rand__(self: T, other: T | Number) -> T: ...
+        def __iand__(self: T, other: T | Number) -> T: ...
+        def __or__(self: T, other: T | Number) -> T: ...
+        def __ror__(self: T, other: T | Number) -> T: ...
+        def __ior__(self: T, other: T | Number) -> T: ...
+        def __xor__(self: T, other: T | Number) -> T: ...
+        def __rxor__(self: T, other: T | Number) -> T: ...
+        def __ixor__(self: T, other: T | Number) -> T: ...
+        def __lshift__(self: T, other: Scalar | int) -> T: ...
+        def __rlshift__(self: T, other: Number) -> T: ...
+        def __ilshift__(self: T, other: Scalar | int) -> T: ...
+        def __rshift__(self: T, other: Scalar | int) -> T: ...
+        def __rrshift__(self: T, other: Number) -> T: ...
+        def __irshift__(self: T, other: Scalar | int) -> T: ...
+        def __neg__(self: T) -> T: ...
+        def __abs__(self: T) -> T: ...
+        def __invert__(self: T) -> T: ...
+        def __lt__(self, other: Scalar | Number) -> bool_: ...
+        def __le__(self, other: Scalar | Number) -> bool_: ...
+        def __gt__(self, other: Scalar | Number) -> bool_: ...
+        def __ge__(self, other: Scalar | Number) -> bool_: ...
 
     def __pos__(self: T) -> T:
         return self
-
-    def __abs__(self: T) -> T:
-        return _operate("abs", self)
-
-    def __invert__(self: T) -> T:
-        return _operate("invert", self)
-
-    def __lt__(self, other: Scalar | Number) -> bool_:
-        return _operate("lt", self, other)
-
-    def __le__(self, other: Scalar | Number) -> bool_:
-        return _operate("le", self, other)
-
-    def __gt__(self, other: Scalar | Number) -> bool_:
-        return _operate("gt", self, other)
-
-    def __ge__(self, other: Scalar | Number) -> bool_:
-        return _operate("ge", self, other)
 
     def __eq__(self, other: object) -> Any:
         if tracing.active() is None and isinstance(other, Scalar) and self.value is not None:
@@ -276,6 +199,32 @@ def _update(name: str, target: Scalar, value: object) -> Any:
         return NotImplemented
     tracing.emitter(f"operator {name!r} on ptxtile values").update(name, target, value)
     return target
+
+
+_BINARY = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "truediv", "floordiv": "floordiv", "mod": "mod", "and": "and",
+    "or": "or", "xor": "xor", "lshift": "shl", "rshift": "shr",
+}  # fmt: skip
+
+
+def _define(method: str, function: Any) -> None:
+    function.__name__ = f"__{method}__"
+    function.__qualname__ = f"Scalar.__{method}__"
+    setattr(Scalar, f"__{method}__", function)
+
+
+def _define_operators() -> None:
+    for method, name in _BINARY.items():
+        _define(method, lambda self, other, name=name: _operate(name, self, other))
+        _define("r" + method, lambda self, other, name=name: _operate(name, other, self))
+        _define("i" + method, lambda self, other, name=name: _update(name, self, other))
+    for name in ("lt", "le", "gt", "ge"):
+        _define(name, lambda self, other, name=name: _operate(name, self, other))
+    for name in ("neg", "abs", "invert"):
+        _define(name, lambda self, name=name: _operate(name, self))
+
+
+_define_operators()
 
 
 class float16(Scalar):
@@ -396,7 +345,6 @@ ALL: tuple[DType, ...] = (
 )  # fmt: skip
 _ML_DTYPES = {"bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"}
 _BY_NAME: dict[str, DType] = {dtype.name: dtype for dtype in ALL} | {"bool": bool_}
-_STRUCT = {"float16": "<e", "float32": "<f", "float64": "<d"}
 
 
 def dtype_of(what: object) -> DType:
@@ -419,59 +367,8 @@ def dtype_of(what: object) -> DType:
     return found
 
 
-def normalize(dtype: DType, value: Number) -> Number:
-    """`value` as a Python number of `dtype`: rounded to a float type, refused where an integer would lose anything.
-
-    OverflowError for an integer out of range, TypeError for a float that is no integer.
-    """
-    if not isinstance(value, (int, float)):
-        item = getattr(value, "item", None)
-        if item is None:
-            raise TypeError(f"{dtype!r} takes a number, not {value!r}")
-        value = item()
-    if dtype.kind == "bool":
-        if value not in (0, 1):
-            raise OverflowError(f"{value!r} is neither False nor True")
-        return bool(value)
-    if dtype.kind == "float":
-        return _round(dtype, value)
-    if isinstance(value, float) and not value.is_integer():
-        raise TypeError(f"{dtype!r} takes an integer, not {value!r}")
-    integer = int(value)
-    low, high = integer_range(dtype)
-    if not low <= integer <= high:
-        raise OverflowError(f"{integer} does not fit {dtype!r}, which holds {low} to {high}")
-    return integer
-
-
-def integer_range(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest value of an integer dtype."""
-    if dtype.kind == "int":
-        return -(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1
-    return 0, (1 << dtype.bits) - 1
-
-
-def _round(dtype: DType, value: Number) -> float:
-    """Round to nearest even into a float dtype; overflow gives an infinity, as a conversion instruction does."""
-    as_float = float(value)
-    if dtype.name == "float64":
-        return as_float
-    if dtype.name in _STRUCT:
-        try:
-            result: float = struct.unpack(_STRUCT[dtype.name], struct.pack(_STRUCT[dtype.name], as_float))[0]
-        except OverflowError:
-            return float("inf") if as_float > 0 else float("-inf")
-        return result
-    return float(dtype.numpy.type(as_float))
-
-
 def bits_of(constant: Scalar) -> int:
     """The bit pattern of a constant, as an unsigned integer of its dtype's width."""
-    value, dtype = constant.value, type(constant)
-    if value is None:
+    if constant.value is None:
         raise TraceError("a run-time value has no bit pattern on the host")
-    if dtype.kind == "float":
-        if dtype.name in _STRUCT:
-            return int.from_bytes(struct.pack(_STRUCT[dtype.name], value), "little")
-        return int.from_bytes(dtype.numpy.type(value).tobytes(), "little")
-    return int(value) & ((1 << dtype.bits) - 1)
+    return encode(type(constant), constant.value)

@@ -17,7 +17,7 @@ from ptxtile.builder.tensors import Dim, Tensor
 from ptxtile.builder.trace import Launch
 from ptxtile.errors import OperandError, TraceError
 from ptxtile.ir.inference import infer
-from ptxtile.ir.module import Module
+from ptxtile.ir.module import Item, Module
 from ptxtile.location import Mark
 
 Extents = tuple[int, int, int]
@@ -115,7 +115,7 @@ class Kernel:
             self.__wrapped__(**values, **statics)
 
         traced = trace_entry(self.name, self._plan, launch, body, self._mark)
-        items = (*traced.variables, traced.function)
+        items: tuple[Item, ...] = (*traced.variables, traced.function)
         chosen, version = infer(items, target=target or self.target)
         module = Module(version, chosen, items)
         return Specialization(module, str(module), traced.dynamic_shared)
@@ -145,7 +145,7 @@ class Kernel:
         return assemble_module(self.module(target, **static), target)
 
     # --- launching ------------------------------------------------------------------------------------------------
-    def __call__(self, *args: Any, **static: object) -> None:
+    def __call__(self, *args: Any, **static: Any) -> None:
         """Run the kernel: NumPy arguments are copied in and out, device arrays are used in place."""
         self.launch(*args, **static)
 
@@ -321,8 +321,8 @@ def _check_tensor(what: str, description: Tensor, given: Any, found: dict[str, t
     if len(facts.shape) != len(description.dims) or any(
         isinstance(due, int) and due != size for due, size in zip(description.dims, facts.shape)
     ):
-        due = ", ".join(part.name if isinstance(part, Dim) else str(part) for part in description.dims)
-        raise OperandError(f"{what} has shape {facts.shape} and must have ({due})")
+        dims = ", ".join(part.name if isinstance(part, Dim) else str(part) for part in description.dims)
+        raise OperandError(f"{what} has shape {facts.shape} and must have ({dims})")
     for due, size in zip(description.dims, facts.shape):
         if isinstance(due, Dim):
             known, where = found.setdefault(due.name, (size, what))

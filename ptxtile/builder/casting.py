@@ -22,7 +22,8 @@ from typing import cast as typed
 from ptxtile.builder import folding
 from ptxtile.builder.trace import Trace
 from ptxtile.builder.values import current, move, register, scalar, where, word
-from ptxtile.dtypes import DType, Scalar, bits_of, bool_, dtype_of, float16, float32, integer_range, normalize
+from ptxtile.dtypes import DType, Scalar, bits_of, bool_, dtype_of, float16, float32
+from ptxtile.encoding import integer_range, normalize
 from ptxtile.errors import OperandError, TraceError
 from ptxtile.ir.operand import Float, Integer, Operand, Vector
 

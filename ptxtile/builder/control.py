@@ -31,7 +31,8 @@ from ptxtile.builder import ranges
 from ptxtile.builder.rebinding import Bindings
 from ptxtile.builder.trace import Block, Trace
 from ptxtile.builder.values import common, current, dtype_in, extent_of, move, scalar, where, word
-from ptxtile.dtypes import DType, Scalar, bool_, int32, integer_range
+from ptxtile.dtypes import DType, Scalar, bool_, int32
+from ptxtile.encoding import integer_range
 from ptxtile.errors import OperandError, TraceError
 from ptxtile.ir.instruction import Guard
 from ptxtile.ir.module import LabelMark

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Union, runtime_checkable
 
 from ptxtile import location
-from ptxtile.dtypes import DType, Scalar, bits_of, bool_, dtype_of, normalize
+from ptxtile.dtypes import DType, Scalar, bits_of, bool_, dtype_of
+from ptxtile.encoding import normalize
 from ptxtile.errors import OperandError
 from ptxtile.ir.instruction import Guard
 from ptxtile.ir.operand import (
@@ -36,7 +37,7 @@ from ptxtile.ir.operand import (
     Vector,
 )
 from ptxtile.isa import bind, type_bits
-from ptxtile.isa.form import Form, Signature
+from ptxtile.isa.form import Form, Shape, Signature
 from ptxtile.isa.form import Operand as Slot
 
 if TYPE_CHECKING:
@@ -238,8 +239,7 @@ def convert(trace: Trace, form: Form, slot: Slot, value: object) -> Converted:
         return Sink()
     item = getattr(value, "item", None)
     if item is not None and not isinstance(value, (int, float)) and getattr(value, "ndim", 1) == 0:
-        value = dtype_of(value)(item())
-        return _scalar(trace, form, slot, value)
+        return _scalar(trace, form, slot, dtype_of(value)(item()))
     if slot.kind == "value" and isinstance(value, (int, float)):
         return _number(slot, value)
     raise Mismatch("")
@@ -330,7 +330,7 @@ def _try(
         reasons.append(str(error).partition(": ")[2] or str(error))
 
 
-def _shape(word: Converted) -> object:
+def _shape(word: Converted) -> Shape:
     if isinstance(word, Constant):
         return word.dtype.register
     if isinstance(word, Group):

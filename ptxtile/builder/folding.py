@@ -12,7 +12,8 @@ import math
 import operator
 from collections.abc import Callable
 
-from ptxtile.dtypes import DType, Number, Scalar, bool_, integer_range, normalize
+from ptxtile.dtypes import DType, Scalar, bool_
+from ptxtile.encoding import Number, integer_range, normalize
 
 _COMPARE: dict[str, Callable[[Number, Number], bool]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Union
 
-from ptxtile.dtypes import DType, Scalar, integer_range
+from ptxtile.dtypes import DType, Scalar
+from ptxtile.encoding import integer_range
 
 _ENUMERATION_LIMIT = 1 << 14
 _serials = itertools.count()
@@ -203,7 +204,8 @@ _MEMO_LIMIT = 4096
 
 def _split(a: Extent, divisor: int) -> tuple[Extent, Extent]:
     """a == whole * divisor + rest, with every term that `divisor` divides in `whole`."""
-    whole, rest = {}, {}
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
     for monomial, factor in a.terms.items():
         (whole if factor % divisor == 0 else rest)[monomial] = factor
     shift, left = divmod(a.constant, divisor)
@@ -361,7 +363,7 @@ def _roots(what: Extent) -> list[Atom]:
     return [a for a in sorted(what.atoms(), key=lambda a: a.serial) if a.of is None]
 
 
-def _everywhere(what: Extent, facts: Iterable[Extent], holds: object) -> bool:
+def _everywhere(what: Extent, facts: Iterable[Extent], holds: Callable[[int], bool]) -> bool:
     """Whether `holds` at every assignment of the free atoms that satisfies the facts about them; False if too many."""
     roots = _roots(what)
     if math.prod(max(a.high - a.low, 0) + 1 for a in roots) > _ENUMERATION_LIMIT:
@@ -373,7 +375,7 @@ def _everywhere(what: Extent, facts: Iterable[Extent], holds: object) -> bool:
         if index == len(roots):
             if any(evaluate(fact, values) < 0 for fact in known):
                 return True
-            return bool(holds(evaluate(what, values)))  # type: ignore[operator]
+            return holds(evaluate(what, values))
         root = roots[index]
         for value in range(-(-root.low // root.multiple) * root.multiple, root.high + 1, root.multiple):
             values[root] = value

@@ -127,7 +127,7 @@ class Trace:
         self, dtype: DType, operand: Operand | None = None, *, extent: object = None, mutable: bool = False
     ) -> Scalar:
         """A run-time value of `dtype` that belongs to the current block; in a new register unless one is given."""
-        made: Scalar = dtype.__new__(dtype)
+        made: Scalar = object.__new__(dtype)
         made.value = None
         made.operand = self.register(dtype.register) if operand is None else operand
         made.block = self.block

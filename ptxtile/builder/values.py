@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 from ptxtile import location, tracing
 from ptxtile.builder import convert, ranges
-from ptxtile.dtypes import DType, Scalar, bool_, dtype_of, normalize
+from ptxtile.dtypes import DType, Scalar, bool_, dtype_of
+from ptxtile.encoding import normalize
 from ptxtile.errors import OperandError
 from ptxtile.ir.operand import Integer, Operand, Register
 

@@ -69,7 +69,7 @@ def _overlapping(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, list
             merged[-1] = (low, max(high, stop), [*numbers, number])
         else:
             merged.append((start, stop, [number]))
-    return merged
+    return sorted(merged, key=lambda span: min(span[2]))
 
 
 def take_back(memory: Memory, copies: Sequence[Copy | None]) -> None:

@@ -209,12 +209,12 @@ class Barriers:
                 if mask.any():
                     arrived += int(mask.sum())
                     wanted = int(waiting.wanted[mask][0])
-                    verb = "wait" if waiting.blocks else "arrived"
-                    parts.append(f"{_warps(wave, waiting.threads[mask])} {verb} at {at_line(waiting.site)}")
+                    verb = "waiting" if waiting.blocks else "arrived"
+                    parts.append(f"{verb}: {_warps(wave, waiting.threads[mask])} at {at_line(waiting.site)}")
             total = wanted or int(self.live[cta])
             name = wave.thread_name(cta * wave.block).partition(" of ")[2]
             lines.append(
-                f"{name}: barrier {barrier} has {arrived} of {count_of(total, 'thread')}: {'; '.join(parts)}"
+                f"{name}: barrier {barrier} has {arrived} of {count_of(total, 'thread')}; {'; '.join(parts)}"
             )
         return lines
 

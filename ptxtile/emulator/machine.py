@@ -278,6 +278,7 @@ class Wave:
         if progress != self.progress:
             self._idle = (group.laps, self.progress)
         elif group.laps - laps > IDLE_LAPS:
+            self.pool.add(group)
             raise self._deadlock()
 
     def _endless(self, group: Group) -> EmulatorError:

@@ -3,8 +3,8 @@
 Formats up to f32 are computed in double precision rounded to odd, then rounded once more: with 53 bits against at most
 24 the second rounding is exact in every direction (Boldo and Melquiond, 2008). f64 goes through `numeric_wide`.
 NaN results are the format's own NaN, except in f64, where an operand's NaN comes out quiet; which operand, the caller
-says by order. `flush` is .ftz: subnormal operands and results become zeros of their sign, a result being subnormal if it
-is so before rounding.
+says by order. `flush` is .ftz: subnormal operands and results become zeros of their sign, a result being
+subnormal if it is so before rounding.
 """
 
 from __future__ import annotations

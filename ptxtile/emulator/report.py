@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def at_line(site: Site) -> str:
     """`line 12: st.global.f32 [%rd1], %f1;`, or the instruction alone where the line is unknown."""
-    return f"line {site.line}: {site.instruction}" if site.line else str(site.instruction)
+    text = str(site.instruction).removesuffix(";")
+    return f"line {site.line}: {text}" if site.line else text
 
 
 def stop(kind: str, text: str, site: Site, who: str = "", other: str = "") -> EmulatorError:

@@ -152,7 +152,8 @@ class Spaces:
             return ", and nothing is allocated"
         extent = f"{store.name} ({count_of(store.size, 'byte')} at {store.base:#x})"
         if address >= store.base + store.size:
-            return f", {count_of(address - store.base - store.size, 'byte')} past the end of {extent}"
+            past = address - store.base - store.size
+            return f", {count_of(past, 'byte') if past else 'just'} past the end of {extent}"
         if address < store.base:
             return f", {count_of(store.base - address, 'byte')} before the start of {extent}"
         return f", across the end of {extent}"

@@ -9,6 +9,7 @@ from ptxtile import driver
 from ptxtile.errors import OperandError
 from ptxtile.execute.arguments import Argument, DeviceArgument, HostArgument, PlainArgument, classify_all
 from ptxtile.execute.arrays import DeviceArray
+from ptxtile.execute.emulated import emulate
 from ptxtile.execute.entry import Entry, ModuleLike, entry_of
 from ptxtile.execute.geometry import Extents, geometry
 from ptxtile.execute.machine import Machine, choose
@@ -88,7 +89,7 @@ def launch(
     machine = choose(device, _arrays_on(arguments) if device is None else None)
     given = tuple(arguments)
     if machine == "emulator":
-        _emulate(entry, classify_all(entry.name, entry.places, given), shape, sanitize, seed)
+        emulate(entry, classify_all(entry.name, entry.places, given), shape, sanitize=sanitize, seed=seed)
         return machine
     handle = driver.stream_handle(stream)
     values = _quick_values(entry.places, given, machine)
@@ -172,41 +173,3 @@ def _address(argument: DeviceArgument, ordinal: int, stream: int) -> int:
     if argument.stream is not None and argument.stream != stream:
         driver.order_after(stream, argument.stream, ordinal)
     return argument.address
-
-
-def _emulate(
-    entry: Entry, arguments: tuple[Argument, ...], shape: driver.Geometry, sanitize: bool, seed: int
-) -> None:
-    from ptxtile import emulator
-
-    values: list[object] = []
-    frozen: list[tuple[HostArgument, Any]] = []
-    for argument in arguments:
-        if isinstance(argument, DeviceArgument):
-            raise OperandError(
-                f"{argument.place} is on a CUDA device, and the emulator runs on the CPU: pass a host array"
-            )
-        if isinstance(argument, PlainArgument):
-            values.append(argument.value)
-        elif argument.writable:
-            values.append(argument.array)
-        else:
-            copy = argument.array.copy()
-            frozen.append((argument, copy))
-            values.append(copy)
-    emulator.launch(
-        entry.module,
-        entry.name,
-        shape.grid,
-        shape.block,
-        values,
-        cluster=shape.cluster,
-        dynamic_shared=shape.dynamic_shared,
-        sanitize=sanitize,
-        seed=seed,
-    )
-    for kept, seen in frozen:
-        if kept.array.tobytes() != seen.tobytes():
-            raise OperandError(
-                f"the kernel wrote to {kept.place}, an array that is not writable; the array was left as it was"
-            )

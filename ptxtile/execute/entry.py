@@ -33,7 +33,7 @@ def as_module(module: ModuleLike) -> Module:
 class Entry:
     """One `.entry` of a module. Keep it: it remembers the module's text and what was prepared on each device."""
 
-    __slots__ = ("_launchers", "_lineinfo", "_text", "function", "module", "name", "places")
+    __slots__ = ("_given", "_launchers", "_lineinfo", "_text", "function", "module", "name", "places")
 
     def __init__(self, module: ModuleLike, name: str, *, lineinfo: LineInfo = None) -> None:
         """Look the entry up.
@@ -49,6 +49,7 @@ class Entry:
         """
         self.module = as_module(module)
         self.name = name
+        self._given = module
         self._text = module if isinstance(module, str) else None
         self._lineinfo: LineInfo = lineinfo
         self.function = self._find(name)
@@ -62,6 +63,11 @@ class Entry:
                 return item
         have = ", ".join(item.name for item in entries) or "none"
         raise OperandError(f"the module has no entry {name!r}; it has {have}")
+
+    @property
+    def source(self) -> ModuleLike:
+        """What the entry was made from: lines of errors are lines of the text that was given."""
+        return self._given
 
     @property
     def text(self) -> str:

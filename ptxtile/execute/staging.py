@@ -14,7 +14,7 @@ from ptxtile import driver
 from ptxtile.errors import DriverError, OperandError
 from ptxtile.execute.arguments import HostArgument
 
-__all__ = ["Region", "Staged", "regions"]
+__all__ = ["Region", "Staged", "changed", "regions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,13 @@ def regions(arguments: Sequence[HostArgument]) -> tuple[Region, ...]:
         else:
             made.append(Region(start, end - start, (argument,)))
     return tuple(made)
+
+
+def changed(argument: HostArgument) -> OperandError:
+    """The error for a kernel that wrote to an array that is not writable."""
+    return OperandError(
+        f"the kernel wrote to {argument.place}, an array that is not writable; the array was left as it was"
+    )
 
 
 class Staged:
@@ -96,9 +103,7 @@ class Staged:
         for argument, seen in filter(None, checks):
             start, end = _range(argument)
             if ctypes.string_at(start, end - start) != seen.raw:
-                raise OperandError(
-                    f"the kernel wrote to {argument.place}, an array that is not writable; the array was left as it was"
-                )
+                raise changed(argument)
 
     def _copy_back(self, argument: HostArgument) -> tuple[HostArgument, ctypes.Array[ctypes.c_char]] | None:
         start, end = _range(argument)

@@ -196,9 +196,8 @@ def takes(operand: Operand) -> str:
     if operand.selector:
         found.append(f"with a part {', '.join('.' + each for each in operand.selector)}")
     if operand.immediate:
-        found.append(
-            f"{'an integer' if operand.literals == {'int'} else 'a float' if 'int' not in operand.literals else 'a'} literal"
-        )
+        kind = "a float literal" if "int" not in operand.literals else "a literal"
+        found.append("an integer literal" if operand.literals == frozenset(["int"]) else kind)
     if operand.special:
         found.append("a special register")
     if operand.symbol:

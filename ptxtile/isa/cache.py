@@ -7,6 +7,7 @@ two writers do no harm, and where nothing can be written nothing is said.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -80,7 +81,5 @@ def _write(path: Path, records: list[Raw]) -> None:
         os.replace(temporary, path)
     except OSError:
         if temporary is not None:
-            try:
+            with contextlib.suppress(OSError):
                 os.unlink(temporary)
-            except OSError:
-                pass

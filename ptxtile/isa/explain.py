@@ -206,6 +206,8 @@ def not_available(
     for reading in found.readings:
         for clause in _refusing(reading, place, version):
             marks[_floor_mark(spelling, reading, clause, place, version)] = None
+    if not marks:
+        marks[Mark(0, len(spelling), "no target has all that it needs at once")] = None
     return _fault(head, spelling, sorted(marks, key=lambda mark: mark.start))
 
 
@@ -217,9 +219,9 @@ def _refusing(reading: Reading, place: int | None, version: int) -> list[Clause]
         for clause in rules.active(reading.line, reading.values, available.variant):
             floors = targets.floors(clause.alternatives)
             within = [floors[each] <= version for each in places]
-            if (clause.kind == "since" and not any(within)) or (clause.kind == "removed" and all(within)):
-                if clause not in refusing:
-                    refusing.append(clause)
+            excludes = not any(within) if clause.kind == "since" else all(within)
+            if excludes and clause not in refusing:
+                refusing.append(clause)
     return refusing
 
 

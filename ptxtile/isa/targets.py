@@ -160,7 +160,7 @@ def describe(alternatives: Alternatives) -> str:
         if name is None:
             parts.append(f"PTX ISA {text} or later")
             continue
-        number, suffix = split(name)
+        suffix = split(name)[1]
         words = {"": f"{name} or later", "a": f"exactly {name}", "f": f"the {name} family"}[suffix]
         parts.append(words if text is None else f"{words} (PTX ISA {text})")
     return " or ".join(parts)

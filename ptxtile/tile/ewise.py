@@ -9,7 +9,7 @@ from ptxtile.builder import convert
 from ptxtile.builder.function import Function
 from ptxtile.builder.storage import Registers
 from ptxtile.builder.tensors import Tensor
-from ptxtile.dtypes import Scalar, bool_
+from ptxtile.dtypes import DType, Scalar, bool_
 from ptxtile.errors import OperandError, TileError
 from ptxtile.ir.operand import Register
 from ptxtile.tile import operand, overlap, predicate
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def ewise(
-    function: Function, dst: Tensor, *inputs: object, scope: str = "thread", pred: object = None
+    function: Function[..., Scalar], dst: Tensor, *inputs: object, scope: str = "thread", pred: object = None
 ) -> None:
     """dst[c] = function(inputs[c]…) at every coordinate, in registers.
 
@@ -41,7 +41,12 @@ def ewise(
 
 
 def _ewise(
-    trace: Trace, function: Function, dst: Tensor, inputs: tuple[object, ...], scope: str, pred: object
+    trace: Trace,
+    function: Function[..., Scalar],
+    dst: Tensor,
+    inputs: tuple[object, ...],
+    scope: str,
+    pred: object,
 ) -> None:
     if not isinstance(function, Function):
         raise OperandError(f"tile.ewise takes a @pt.function, not {function!r}")
@@ -91,10 +96,11 @@ def _registers(what: str, tensor: Tensor, group: Group) -> tuple[list[list[Regis
     return operand.issue_registers(tensor, parts), parts.repeat
 
 
-def _scalar(what: str, name: str, dtype: type[Scalar], given: object) -> Scalar:
+def _scalar(what: str, name: str, dtype: DType, given: object) -> Scalar:
     if isinstance(given, Scalar) and type(given) is dtype:
         return given
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         if dtype.kind == "float" or isinstance(given, int):
-            return dtype(given)
+            made: Scalar = dtype(given)
+            return made
     raise OperandError(f"{what}: input {name} must be {dtype.name}, not {convert.given(given)}")

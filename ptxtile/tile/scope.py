@@ -106,7 +106,7 @@ def _warpgroup(warps: Steps, what: str) -> Steps:
 
 def _active(trace: Trace, threads: int, scope: str, what: str) -> tuple[Steps, Steps]:
     mask = _mask(trace, threads)
-    by_warp = {}
+    by_warp: dict[int, list[int]] = {}
     for thread, active in enumerate(mask):
         if active:
             by_warp.setdefault(thread // WARP, []).append(thread % WARP)

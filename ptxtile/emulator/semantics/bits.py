@@ -142,7 +142,7 @@ def _lanes(x: Unsigned, bits: int, signed: bool) -> np.ndarray:
 
 @value("dp4a", "dp2a")
 def dot(call: Call, a: Unsigned, b: Unsigned, c: Unsigned) -> Array:
-    """dp4a, dp2a (9.7.1.23, 9.7.1.24): c plus a dot product of bytes, or of halves with the bytes .lo or .hi, wrapping."""
+    """dp4a, dp2a (9.7.1.23, 9.7.1.24): c plus a dot product of bytes, or of halves with bytes .lo or .hi, wrapping."""
     first, second = kinds(call)[:2]
     y = _lanes(b, 8, second.family == "s")
     if call.opcode == "dp4a":

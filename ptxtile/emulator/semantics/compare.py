@@ -77,7 +77,7 @@ def setp(call: Call, a: Unsigned, b: Unsigned, c: Array | None = None) -> Outcom
 
 @value("set")
 def set_(call: Call, a: Unsigned, b: Unsigned, c: Array | None = None) -> Outcome:
-    """set (9.7.6.1, 9.7.7.1): all ones or 1.0 where true. Of packed halves each lane gets its own, of the lane's width."""
+    """set (9.7.6.1, 9.7.7.1): all ones or 1.0 where true. Each of packed halves gets its own, of its width."""
     target, source = kinds(call)[:2]
     result = compare(call, source, split(a, source.bits), split(b, source.bits))
     result = _combine(call, result, None if c is None else np.repeat(c, source.lanes))

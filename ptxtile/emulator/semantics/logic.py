@@ -66,7 +66,7 @@ def shift(call: Call, a: Unsigned, b: Unsigned) -> Array:
 
 @value("shf")
 def funnel(call: Call, a: Unsigned, b: Unsigned, c: Unsigned) -> Array:
-    """shf (9.7.8.7): the upper word of {b, a} shifted left, or the lower shifted right; .clamp at 32, .wrap modulo 32."""
+    """shf (9.7.8.7): the upper word of {b, a} shifted left or the lower one right; .clamp at 32, .wrap modulo 32."""
     by = np.minimum(c, np.uint32(32)) if call.has(".clamp") else c & np.uint32(31)
     pair = (b.astype(np.uint64) << np.uint64(32)) | a
     if call.has(".l"):
