@@ -10,7 +10,7 @@ import pytest
 import source
 
 # What each part of the package may import, besides itself and level 0. "" is the facade, `ptxtile` itself.
-GROUND = {"errors", "location", "resources", "dtypes", "tracing"}
+GROUND = {"errors", "location", "resources", "dtypes", "encoding", "tracing"}
 LEVELS: Mapping[str, set[str]] = {
     "isa": set(),
     "layout": set(),
