@@ -1,22 +1,20 @@
 """Ask a GPU what the emulator's value functions claim, bit for bit.
 
-    python benchmarks/device_semantics.py [--chapter float …] [--match add] [--seed 1] [--json FILE] [--emit FILE]
+    python benchmarks/device_semantics.py [--chapter float …] [--match add] [--seed 1] [--json FILE]
 
-For each spelling a kernel applies the instruction to thousands of special and random operands; the results are compared
-with `ptxtile.emulator.semantics`. Prints a table of what differs and, with --json, writes all of it. Needs a CUDA device
-of compute capability 9.0 or later and the `cuda-python` package; with --emit it only writes the PTX and needs neither.
+For each spelling a kernel applies the instruction to thousands of special and random operands; the results are
+compared with `ptxtile.emulator.semantics`. Prints a table of what differs and, with --json, writes all of it. Needs
+a CUDA device of compute capability 9.0 or later; with --emit FILE it only writes the PTX of all kernels.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,8 +25,8 @@ import device_semantics_cases as table
 import device_semantics_text as text
 from device_semantics_cases import Case
 
-if TYPE_CHECKING:
-    from cuda.bindings import driver as cuda
+from ptxtile import driver
+from ptxtile.errors import DriverError
 
 PTX_VERSION = "8.6"
 BATCH = 100
@@ -36,64 +34,35 @@ SHOWN = 24
 BYTES = 8 * 65536
 
 
-class Device:
-    """One context, and buffers for the operands and results of a case."""
+class Asked:
+    """One device, and buffers on it for the operands and results of a case."""
 
     def __init__(self, ordinal: int) -> None:
-        from cuda.bindings import driver
-
-        self._driver = driver
-        self._check(driver.cuInit(0))
-        device = self._check(driver.cuDeviceGet(ordinal))
-        self._check(driver.cuCtxSetCurrent(self._check(driver.cuDevicePrimaryCtxRetain(device))))
-        attribute = driver.CUdevice_attribute
-        major, minor = (
-            self._check(driver.cuDeviceGetAttribute(kind, device))
-            for kind in (
-                attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-            )
-        )
-        self.target = f"sm_{major}{minor}"
-        self.name = self._check(driver.cuDeviceGetName(128, device)).decode().rstrip("\0")
-        self.version = int(self._check(driver.cuDriverGetVersion()))
-        self.outputs = [int(self._check(driver.cuMemAlloc(BYTES))) for _ in range(text.TARGETS)]
-        self.inputs = [int(self._check(driver.cuMemAlloc(BYTES))) for _ in range(text.SOURCES)]
-
-    def _check(self, result: tuple[object, ...]) -> object:
-        status, *values = result
-        if int(status) != 0:  # type: ignore[call-overload]
-            _, name = self._driver.cuGetErrorName(status)
-            raise RuntimeError(f"CUDA driver: {name.decode() if name else status}")
-        return values[0] if values else None
-
-    def load(self, ptx: str) -> cuda.CUmodule:
-        """A module from text; the driver's own assembler makes the code."""
-        return self._check(self._driver.cuModuleLoadData(ptx.encode() + b"\0"))  # type: ignore[return-value]
-
-    def unload(self, module: cuda.CUmodule) -> None:
-        """Free a module."""
-        self._check(self._driver.cuModuleUnload(module))
+        self.ordinal = ordinal
+        self.device = driver.device(ordinal)
+        self.outputs = [driver.DeviceBuffer(BYTES, ordinal) for _ in range(text.TARGETS)]
+        self.inputs = [driver.DeviceBuffer(BYTES, ordinal) for _ in range(text.SOURCES)]
+        pointers = [driver.Slot("Q", 8 * i, 8) for i in range(text.TARGETS + text.SOURCES)]
+        self._slots = [*pointers, driver.Slot("I", 8 * len(pointers), 4)]
 
     def run(
-        self, module: cuda.CUmodule, name: str, case: Case, arrays: Sequence[text.Words]
+        self, module: driver.LoadedModule, name: str, case: Case, arrays: Sequence[text.Words]
     ) -> list[text.Words]:
         """Launch one entry on these operands; its targets' arrays, and the flag after a case with carry."""
-        driver, count = self._driver, len(arrays[0])
-        function = self._check(driver.cuModuleGetFunction(module, name.encode()))
-        for pointer, array in zip(self.inputs, arrays):
+        count = len(arrays[0])
+        for buffer, array in zip(self.inputs, arrays):
             held = np.ascontiguousarray(array.astype(np.uint8) if array.dtype == np.bool_ else array)
-            self._check(driver.cuMemcpyHtoD(pointer, held.ctypes.data, held.nbytes))
-        values = (*self.outputs, *self.inputs, count)
-        kinds = (ctypes.c_uint64,) * (text.TARGETS + text.SOURCES) + (ctypes.c_uint32,)
-        blocks = (count + 255) // 256
-        self._check(driver.cuLaunchKernel(function, blocks, 1, 1, 256, 1, 1, 0, 0, (values, kinds), 0))
-        self._check(driver.cuCtxSynchronize())
+            driver.copy_to_device(buffer.address, held.ctypes.data, held.nbytes, ordinal=self.ordinal)
+            driver.synchronize(self.ordinal)
+        geometry = driver.Geometry(((count + 255) // 256, 1, 1), (256, 1, 1))
+        addresses = [buffer.address for buffer in (*self.outputs, *self.inputs)]
+        driver.Launcher(module.function(name), geometry, self._slots)([*addresses, count])
         results = []
         widths = [text.width(target) for target in case.targets] + ([32] if case.carry else [])
-        for pointer, bits in zip(self.outputs, widths):
+        for buffer, bits in zip(self.outputs, widths):
             held = np.empty(count, f"u{max(bits, 8) // 8}")
-            self._check(driver.cuMemcpyDtoH(held.ctypes.data, pointer, held.nbytes))
+            driver.copy_from_device(held.ctypes.data, buffer.address, held.nbytes, ordinal=self.ordinal)
+            driver.synchronize(self.ordinal)
             results.append(held.astype(np.bool_) if bits == 1 else held)
         return results
 
@@ -124,19 +93,19 @@ def judge(case: Case, arrays: Sequence[text.Words], got: Sequence[text.Words]) -
     return row
 
 
-def _batch(device: Device, cases: Sequence[Case], seed: int) -> list[dict[str, object]]:
+def _batch(asked: Asked, cases: Sequence[Case], seed: int) -> list[dict[str, object]]:
     try:
-        module = device.load(text.module(cases, PTX_VERSION, device.target))
-    except RuntimeError as error:
+        module = driver.load(text.module(cases, PTX_VERSION, asked.device.target), asked.ordinal)
+    except DriverError as error:
         if len(cases) == 1:
             return [{"spelling": cases[0].spelling, "error": str(error)}]
         middle = len(cases) // 2
-        return _batch(device, cases[:middle], seed) + _batch(device, cases[middle:], seed)
+        return _batch(asked, cases[:middle], seed) + _batch(asked, cases[middle:], seed)
     rows = []
-    for index, case in enumerate(cases):
-        arrays = text.operands(case, seed)
-        rows.append(judge(case, arrays, device.run(module, f"case{index}", case, arrays)))
-    device.unload(module)
+    with module:
+        for index, case in enumerate(cases):
+            arrays = text.operands(case, seed)
+            rows.append(judge(case, arrays, asked.run(module, f"case{index}", case, arrays)))
     return rows
 
 
@@ -170,15 +139,15 @@ def main() -> int:
         return 0
     started = time.perf_counter()
     try:
-        device = Device(options.device)
-    except (ImportError, RuntimeError) as error:
+        asked = Asked(options.device)
+    except DriverError as error:
         print(f"no CUDA device to ask: {error}", file=sys.stderr)
         return 2
     rows: list[dict[str, object]] = []
     for start in range(0, len(cases), BATCH):
-        rows += _batch(device, cases[start : start + BATCH], options.seed)
+        rows += _batch(asked, cases[start : start + BATCH], options.seed)
     _print(rows)
-    report = {"device": device.name, "target": device.target, "driver": device.version, "seed": options.seed}
+    report = {"device": asked.device.name, "target": asked.device.target, "seed": options.seed}
     report |= {
         "command": " ".join(sys.argv),
         "seconds": round(time.perf_counter() - started, 1),

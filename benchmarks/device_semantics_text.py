@@ -8,12 +8,11 @@ import numpy as np
 from device_semantics_cases import Case
 from numpy.typing import NDArray
 
-from ptxtile.emulator import numeric_float as nf
-from ptxtile.emulator import semantics
+from ptxtile.emulator import numeric_float as nf, semantics
 from ptxtile.emulator.numeric import FORMATS, Format
 from ptxtile.emulator.semantics.kinds import kind_of
 
-Words = NDArray[np.unsignedinteger]
+Words = NDArray[np.generic]
 
 SOURCES = 5
 TARGETS = 2
@@ -192,14 +191,14 @@ def expected(case: Case, arrays: Sequence[Words]) -> list[Words]:
     outcome = function(call, *(arrays[:-1] if case.carry else arrays))
     if isinstance(outcome, semantics.WithCarry):
         return [outcome.value, outcome.carry.astype(np.uint32)]
-    if case.carry:
-        return [outcome, flag.astype(np.uint32)]
-    return list(outcome) if isinstance(outcome, tuple) else [outcome]
+    results = list(outcome) if isinstance(outcome, tuple) else [outcome]
+    flags = [] if flag is None else [flag.astype(np.uint32)]
+    return [*(part for part in results if not isinstance(part, tuple)), *flags]
 
 
 def agreement(case: Case, name: str, got: Words, want: Words) -> tuple[NDArray[np.bool_], float]:
     """Where device and emulator agree on one target, and the largest error in ulp of an approximation."""
-    same = got == want
+    same = np.asarray(got == want, np.bool_)
     kind = kind_of("." + name) if name != "pred" else None
     if kind is None or not kind.floating or kind.format not in ("f16", "bf16", "f32", "f64"):
         return same, 0.0
@@ -221,4 +220,5 @@ def agreement(case: Case, name: str, got: Words, want: Words) -> tuple[NDArray[n
     distance = np.where(both, 0.0, np.where(one_nan, np.inf, distance))
     close = (distance <= case.ulp) | (error <= case.absolute)
     exact = np.where(both, lanes[0] == lanes[1], close)
-    return exact.reshape(-1, kind.lanes).all(axis=1), float(distance.max())
+    whole = np.asarray(exact.reshape(-1, kind.lanes).all(axis=1), np.bool_)
+    return whole, float(distance.max())
