@@ -165,7 +165,7 @@ def _address(declared: Declaration, inside: condition.Scope, values: Values) -> 
         registers=registers,
         immediate=found == ".local",
         symbol=True,
-        space=found or "",
+        space="" if found in (None, ".generic") else found,
     )
 
 
