@@ -85,7 +85,8 @@ def pack(function: Function, arguments: Sequence[Argument], copies: Sequence[Cop
     if len(arguments) != len(function.parameters):
         have = ", ".join(f".{p.type} {p.name}" for p in function.parameters) or "none"
         raise EmulatorError(
-            f"{function.name} takes {len(function.parameters)} parameters ({have}), {len(arguments)} arguments were given",
+            f"{function.name} takes {len(function.parameters)} parameters ({have}), {len(arguments)} arguments were "
+            "given",
             kind="launch",
         )
     space = bytearray()

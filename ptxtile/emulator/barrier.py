@@ -116,7 +116,8 @@ class Barriers:
         living: NDArray[np.int64] = np.zeros((wave.ctas, wave.warps), np.int64)
         np.add.at(living, (wave.cta, wave.tid // 32), wave.live.astype(np.int64))
         living = np.repeat(living, COUNT, axis=0)
-        return np.where((there == living) & (there > 0), 32, there).sum(axis=1)
+        padded: NDArray[np.int64] = np.where((there == living) & (there > 0), 32, there).sum(axis=1)
+        return padded
 
     def _agree(self, waiting: Waiting, own: NDArray[np.int64], wanted: NDArray[np.int64]) -> None:
         before = wanted[own]
@@ -178,8 +179,8 @@ class Barriers:
 
     def _divergent(self, waiting: Waiting, position: int, other: Waiting, there: int) -> Exception:
         text = (
-            f"divergent barrier: {waiting.site.instruction.form.spelling} is .aligned, so that all threads of a warp must "
-            "come to the same instruction, but two threads of one warp wait at two"
+            f"divergent barrier: {waiting.site.instruction.form.spelling} is .aligned, so that all threads of a warp "
+            "must come to the same instruction, but two threads of one warp wait at two"
         )
         name = self.wave.thread_name(int(other.threads[there]))
         return self._error(text, waiting, position, f"the other: {name}, {at_line(other.site)}")

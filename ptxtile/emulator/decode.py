@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxtile.emulator import actions, semantics
-from ptxtile.emulator.group import Step
 from ptxtile.emulator.program import Code, Program, Site
 from ptxtile.emulator.report import stop
 from ptxtile.emulator.special import known
-from ptxtile.emulator.step import ACTIONS, CONTROLS, Control, Run
+from ptxtile.emulator.step import ACTIONS, CONTROLS, Control, Run, Step
 from ptxtile.emulator.values import compile_value
-from ptxtile.ir.operand import Address, Arguments, Label, Pair, Special, Symbol, Vector
-from ptxtile.ir.operand import Operand as Written
+from ptxtile.ir.operand import Address, Arguments, Label, Operand as Written, Pair, Special, Symbol, Vector
 
 RECURSION_FRAMES = 64
 """Frames of local memory that a thread gets where functions call themselves."""

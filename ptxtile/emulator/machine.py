@@ -16,10 +16,11 @@ from ptxtile.emulator.group import PATIENCE, Frame, Group, Pool
 from ptxtile.emulator.lanes import Lanes, Threads
 from ptxtile.emulator.memory import Memory, Store
 from ptxtile.emulator.ordering import Ordering
-from ptxtile.emulator.program import Code, Program
+from ptxtile.emulator.program import Code, Program, Site
 from ptxtile.emulator.registers import Registers
 from ptxtile.emulator.rendezvous import Rendezvous
 from ptxtile.emulator.report import at_line, count_of, fault, stop
+from ptxtile.emulator.sanitizer import Sanitizer
 from ptxtile.emulator.spaces import Spaces
 from ptxtile.emulator.special import SPECIALS, compute
 from ptxtile.emulator.step import Step
@@ -31,7 +32,7 @@ RESIDENT_THREADS = 1 << 16
 """Threads that are on the machine at once; the rest of the grid waits, as on a device that is full."""
 STEP_BUDGET = 20_000_000
 """Instruction issues, each for one group of threads, after which a launch counts as endless."""
-IDLE_LAPS = 20_000
+IDLE_LAPS = 8_192
 """Laps of polling loops, with nothing else happening on the machine, after which it counts as deadlocked."""
 CALL_DEPTH = 1000
 
@@ -66,6 +67,7 @@ class Machine:
         self.parameters = Store("parameter space", windows.PARAM_START, len(launch.parameters), readonly=True)
         self.parameters.write(0, launch.parameters)
         self.ordering = Ordering(self) if launch.sanitize else None
+        self.sanitizer = Sanitizer(self, self.ordering) if self.ordering is not None else None
 
     @property
     def block_threads(self) -> int:
@@ -133,8 +135,8 @@ class Wave:
         self.specials: dict[str, NDArray[np.generic]] = {}
         self.progress = 0
         self._idle = (0, 0)
-        if machine.ordering is not None:
-            machine.ordering.begin(self)
+        if machine.sanitizer is not None:
+            machine.sanitizer.begin(self)
 
     def run(self) -> None:
         """Run all threads to their end, or stop with an EmulatorError."""
@@ -271,7 +273,7 @@ class Wave:
         )
 
     def _waiting(self, group: Group) -> None:
-        """All that can run is polling: let something asynchronous complete; if nothing ever happens, it is a deadlock."""
+        """All that can run is polling: something asynchronous completes, or after long idling it is a deadlock."""
         if self.pending.complete_one():
             return
         laps, progress = self._idle
@@ -299,7 +301,7 @@ class Wave:
             lines.append(f"{count_of(len(group.threads), 'thread')} ({first}, …) poll at {at_line(site)}")
         live = int(self.live.sum())
         text = "deadlock: " + ("the 1 thread left waits" if live == 1 else f"all {live} threads left wait")
-        site = self.barriers.first_site() or self.rendezvous.first_site()
+        site: Site | None = self.barriers.first_site() or self.rendezvous.first_site()
         if site is None and spinning:
             site = spinning[0].frame.steps[spinning[0].number].site
         assert site is not None

@@ -180,7 +180,10 @@ def refuse_undefined(lanes: Lanes, shadow: Bits, use: str, source: str) -> None:
     marked = shadow if shadow.ndim == 1 else shadow.any(axis=1)
     position = int(np.flatnonzero(marked)[0])
     raise fault(
-        "uninitialised", f"uninitialised: {use} depends on {source}, which holds bits that were never written", lanes, position
+        "uninitialised",
+        f"uninitialised: {use} depends on {source}, which holds bits that were never written",
+        lanes,
+        position,
     )
 
 

@@ -16,12 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxtile.emulator.lanes import Lanes, Threads
-from ptxtile.emulator.memory import Offsets, Store
 from ptxtile.emulator.program import Site
-from ptxtile.emulator.races import MANY, NOBODY, Event, Races
-from ptxtile.emulator.report import at_line, fault
 from ptxtile.emulator.spaces import Part
-from ptxtile.emulator.widths import Bits
 
 if TYPE_CHECKING:
     from ptxtile.emulator.machine import Machine, Wave
@@ -62,8 +58,6 @@ class Ordering:
         self.machine = machine
         self.block = machine.block_threads
         self.now = 1
-        self.sites: list[Site] = []
-        self.site_numbers: dict[int, int] = {}
         self.released: dict[tuple[int, int], tuple[Claims, int, int]] = {}
         self.fences = False
 
@@ -77,236 +71,6 @@ class Ordering:
         self.fenced: dict[int, tuple[Claims, int]] = {}
         self.observed: dict[int, list[tuple[Claims, int, int]]] = {}
         self.id: NDArray[np.int64] = wave.thread_id(np.arange(wave.count))
-        wave.spaces.shared.races = Races(len(wave.spaces.shared.data))
-
-    def site_number(self, site: Site) -> int:
-        """A small number for a site, for shadow memory."""
-        key = id(site)
-        if key not in self.site_numbers:
-            self.site_numbers[key] = len(self.sites)
-            self.sites.append(site)
-        return self.site_numbers[key]
-
-    # -- accesses
-
-    def read(self, part: Part, width: int, strength: Strength) -> None:
-        """Threads read `width` bytes each: stop on a race with an earlier write."""
-        races = self._races(part.store, width)
-        if races is None:
-            return
-        self.now += 1
-        for granules in _granules(part.offsets, width, races.grain):
-            self._read(races, granules, part.lanes, strength)
-        if strength.acquire or (strength.scope and self.fences):
-            self._acquire(part, strength)
-
-    def write(self, part: Part, width: int, strength: Strength, values: Sequence[Bits]) -> None:
-        """Threads write: stop on a race with an earlier access, or between threads that write different values."""
-        races = self._races(part.store, width)
-        if races is None:
-            return
-        self.now += 1
-        if strength.atomic and (strength.acquire or self.fences):
-            self._acquire(part, strength)
-        per_value = max(1, width // max(len(values), 1) // races.grain)
-        for number, granules in enumerate(_granules(part.offsets, width, races.grain)):
-            value = values[number // per_value] if values else None
-            self._write(races, granules, part.lanes, strength, value)
-        if strength.release or (strength.scope and self.fences) or self.released:
-            self._release(part, strength)
-
-    def _races(self, store: Store, width: int) -> Races | None:
-        if store.readonly or store is self.wave.spaces.local:
-            return None
-        if store.races is None:
-            store.races = Races(len(store.data))
-        if width < store.races.grain:
-            store.races.fit(width)
-        return store.races
-
-    def _read(self, races: Races, granules: Offsets, lanes: Lanes, strength: Strength) -> None:
-        me = self.id[lanes.where]
-        writers = races.writes.owner[granules]
-        suspects = (writers != NOBODY) & (writers != me + 1)
-        if suspects.any():
-            positions = np.flatnonzero(suspects)
-            self._refuse(
-                races.writes.event(granules[positions]), lanes, positions, strength, "reads", "wrote"
-            )
-        readers = races.reads.owner[granules]
-        site = self.site_number(lanes.step.site)
-        ctas = self.wave.number[self.wave.cta[lanes.where]] + 1
-        others = (readers != NOBODY) & (readers != me + 1)
-        if others.any():
-            replace = ~others
-            positions = np.flatnonzero(others)
-            replace[positions] = self._past_readers(races, granules[positions], lanes, positions)
-            self._read_along(races, granules, lanes, strength, ~replace)
-            if not replace.all():
-                granules, me, ctas = granules[replace], me[replace], ctas[replace]
-        races.reads.set(granules, me + 1, ctas, self.now, site, strength.scope)
-        together = races.reads.owner[granules] != me + 1
-        if together.any():
-            crowded = np.isin(granules, granules[together])
-            self._log(races, granules[crowded], me[crowded], site, strength)
-            self._mark_many(races, granules[crowded], ctas[crowded])
-
-    def _past_readers(self, races: Races, granules: Offsets, lanes: Lanes, positions: Threads) -> Flags:
-        """Whether all that read these granules are known to be past, so that the new reader can stand for them."""
-        event = races.reads.event(granules)
-        many = races.reads.owner[granules] == MANY
-        cta = self.wave.cta[lanes.threads[positions]]
-        own = races.reads.cta[granules] == self.wave.number[cta] + 1
-        past: Flags = own & (event.time <= self.cta_time[cta])
-        single = np.flatnonzero(~many & ~past)
-        if len(single):
-            past[single] = self.knows(
-                lanes.threads[positions[single]], event.thread[single], event.time[single]
-            )
-        return past
-
-    def _read_along(
-        self, races: Races, granules: Offsets, lanes: Lanes, strength: Strength, along: Flags
-    ) -> None:
-        """Note readers beside others that are not past."""
-        if not along.any():
-            return
-        chosen = granules[along]
-        single = chosen[races.reads.owner[chosen] > 0]
-        if len(single):
-            races.remember(races.reads.event(np.unique(single)))
-        me = self.id[lanes.where][along]
-        ctas = self.wave.number[self.wave.cta[lanes.where]][along] + 1
-        self._log(races, chosen, me, self.site_number(lanes.step.site), strength)
-        self._mark_many(races, chosen, ctas)
-
-    def _log(
-        self, races: Races, granules: Offsets, me: NDArray[np.int64], site: int, strength: Strength
-    ) -> None:
-        count = len(granules)
-        races.remember(
-            Event(
-                granules, me, np.full(count, self.now), np.full(count, site), np.full(count, strength.scope)
-            )
-        )
-
-    def _mark_many(self, races: Races, granules: Offsets, ctas: NDArray[np.int64]) -> None:
-        cells = races.reads
-        before = cells.cta[granules]
-        mixed = (before != 0) & (before != ctas)
-        cells.owner[granules] = MANY
-        cells.time[granules] = self.now
-        cells.cta[granules] = ctas
-        different = cells.cta[granules] != ctas  # two CTAs in this very access
-        cells.cta[granules[mixed | different]] = -1
-
-    def _write(
-        self, races: Races, granules: Offsets, lanes: Lanes, strength: Strength, value: Bits | None
-    ) -> None:
-        me = self.id[lanes.where]
-        writers = races.writes.owner[granules]
-        suspects = (writers != NOBODY) & (writers != me + 1)
-        if suspects.any():
-            positions = np.flatnonzero(suspects)
-            self._refuse(
-                races.writes.event(granules[positions]), lanes, positions, strength, "writes", "wrote"
-            )
-        readers = races.reads.owner[granules]
-        suspects = (readers != NOBODY) & (readers != me + 1)
-        if suspects.any():
-            self._check_readers(races, granules, lanes, strength, np.flatnonzero(suspects))
-        site = self.site_number(lanes.step.site)
-        ctas = self.wave.number[self.wave.cta[lanes.where]] + 1
-        races.writes.set(granules, me + 1, ctas, self.now, site, strength.scope)
-        races.reads.owner[granules] = NOBODY
-        races.reads.cta[granules] = 0
-        if not strength.scope and value is not None:
-            together = races.writes.owner[granules] != me + 1
-            if together.any():
-                self._same_value(
-                    granules, lanes, value, np.flatnonzero(np.isin(granules, granules[together]))
-                )
-
-    def _same_value(self, granules: Offsets, lanes: Lanes, value: Bits, positions: Threads) -> None:
-        """Threads that write one place in one instruction must write the same value: then no order matters."""
-        order = positions[np.argsort(granules[positions], kind="stable")]
-        first, second = order[:-1], order[1:]
-        differs = value[first] != value[second]
-        if differs.ndim > 1:
-            differs = differs.any(axis=1)
-        clash = np.flatnonzero((granules[first] == granules[second]) & differs)
-        if len(clash):
-            here, there = int(second[clash[0]]), int(first[clash[0]])
-            name = self.wave.thread_name(int(lanes.threads[there]))
-            text = "race: two threads write different values to one place in the same instruction"
-            raise fault("race", text, lanes, here, f"the other: {name}")
-
-    def _check_readers(
-        self, races: Races, granules: Offsets, lanes: Lanes, strength: Strength, positions: Threads
-    ) -> None:
-        own = granules[positions]
-        past = self._past_readers(races, own, lanes, positions)
-        rest = positions[~past]
-        if not len(rest):
-            return
-        single = races.reads.owner[granules[rest]] != MANY
-        if single.any():
-            chosen = rest[single]
-            self._refuse(races.reads.event(granules[chosen]), lanes, chosen, strength, "writes", "read")
-        many = rest[~single]
-        if len(many):
-            log = races.readers(granules[many])
-            sorter = np.argsort(granules[many], kind="stable")
-            place = many[sorter[np.searchsorted(granules[many], log.granule, sorter=sorter)]]
-            foreign = np.flatnonzero(log.thread != self.id[lanes.threads[place]])
-            self._refuse(log.at(foreign), lanes, place[foreign], strength, "writes", "read")
-
-    def _refuse(
-        self, event: Event, lanes: Lanes, positions: Threads, strength: Strength, verb: str, did: str
-    ) -> None:
-        """Stop if one of these threads conflicts with an access that is not past and not morally strong with it."""
-        if not len(positions):
-            return
-        threads = lanes.threads[positions]
-        ordered = self.knows(threads, event.thread, event.time)
-        if ordered.all():
-            return
-        if strength.scope:
-            ordered |= self._morally_strong(threads, event, strength)
-            if ordered.all():
-                return
-        which = int(np.flatnonzero(~ordered)[0])
-        from ptxtile.emulator.machine import name_thread
-
-        site = self.sites[int(event.site[which])]
-        other = f"{name_thread(self.machine.launch, int(event.thread[which]))} {did} it at {at_line(site)}"
-        text = f"race: a thread {verb} what another {did}, and nothing orders the two"
-        raise fault("race", text, lanes, int(positions[which]), other)
-
-    def _morally_strong(self, threads: Threads, event: Event, strength: Strength) -> Flags:
-        """Both strong, and each scope includes the other thread (PTX ISA 8.6)."""
-        scope = np.minimum(event.strength, strength.scope)
-        mine = self.id[threads]
-        same_cta = mine // self.block == event.thread // self.block
-        wide = scope >= SCOPES[".gpu"]
-        if self.wave.cluster_size > 1:
-            wide |= (scope == SCOPES[".cluster"]) & self._same_cluster(
-                mine // self.block, event.thread // self.block
-            )
-        strong: Flags = (scope > 0) & (wide | same_cta)
-        return strong
-
-    def _same_cluster(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> Flags:
-        def cluster(cta: NDArray[np.int64]) -> NDArray[np.int64]:
-            grid, size = self.machine.launch.grid, self.machine.launch.cluster
-            x, y, z = cta % grid[0], cta // grid[0] % grid[1], cta // (grid[0] * grid[1])
-            found: NDArray[np.int64] = x // size[0] + grid[0] * (y // size[1] + grid[1] * (z // size[2]))
-            return found
-
-        same: Flags = cluster(a) == cluster(b)
-        return same
-
-    # -- knowledge
 
     def knows(self, threads: Threads, others: NDArray[np.int64], times: NDArray[np.int64]) -> Flags:
         """Whether what `others` (numbers in the launch) did at `times` happened before what `threads` do now."""
@@ -351,8 +115,6 @@ class Ordering:
             ("warp", cta * wave.warps + int(wave.tid[thread]) // 32): int(self.warp_time[wave.warp[thread]]),
         }
         return _union(claims, own)
-
-    # -- synchronisation
 
     def barrier(
         self, arrivals: list[tuple[Threads, NDArray[np.int64], bool, int]], live: NDArray[np.int64]
@@ -451,7 +213,7 @@ class Ordering:
             if release:
                 self.fenced[thread] = (self._snapshot(thread), scope)
 
-    def _acquire(self, part: Part, strength: Strength) -> None:
+    def acquire(self, part: Part, strength: Strength) -> None:
         key = id(part.store)
         for thread, offset in zip(part.lanes.threads.tolist(), part.offsets.tolist()):
             found = self.released.get((key, offset))
@@ -463,7 +225,7 @@ class Ordering:
             elif self._includes(thread, releaser, min(scope, strength.scope)):
                 self._learn(np.array([thread]), claims)
 
-    def _release(self, part: Part, strength: Strength) -> None:
+    def release(self, part: Part, strength: Strength) -> None:
         key = id(part.store)
         for thread, offset in zip(part.lanes.threads.tolist(), part.offsets.tolist()):
             claims: Claims | None = None
@@ -491,7 +253,17 @@ class Ordering:
         if mine == other:
             return True
         pair = np.array([mine]), np.array([other])
-        return scope == SCOPES[".cluster"] and bool(self._same_cluster(*pair)[0])
+        return scope == SCOPES[".cluster"] and bool(self.same_cluster(*pair)[0])
+
+    def same_cluster(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> Flags:
+        def cluster(cta: NDArray[np.int64]) -> NDArray[np.int64]:
+            grid, size = self.machine.launch.grid, self.machine.launch.cluster
+            x, y, z = cta % grid[0], cta // grid[0] % grid[1], cta // (grid[0] * grid[1])
+            found: NDArray[np.int64] = x // size[0] + grid[0] * (y // size[1] + grid[1] * (z // size[2]))
+            return found
+
+        same: Flags = cluster(a) == cluster(b)
+        return same
 
 
 def _ctas(wave: Wave, arrivals: list[tuple[Threads, NDArray[np.int64], bool, int]]) -> NDArray[np.int64]:
@@ -505,9 +277,3 @@ def _union(a: Claims, b: Claims) -> Claims:
         if result.get(key, 0) < time:
             result[key] = time
     return result
-
-
-def _granules(offsets: Offsets, width: int, grain: int) -> list[Offsets]:
-    """The granules of each access, as one array for each granule that an access covers."""
-    first = offsets // grain
-    return [first] if width <= grain else [first + i for i in range(width // grain)]

@@ -22,7 +22,7 @@ class Registers:
     """The register file of one call path of one function, for all threads of a wave.
 
     Arrays are shared freely and never changed once shared: `read` may hand out the register itself, `write` may take
-    the array of another one, and a write to some of the threads copies what is shared first (`_owned` says what is not).
+    the array of another one, and a write to some of the threads first copies what is shared (all but `_owned`).
     """
 
     __slots__ = ("_owned", "_shadows", "_shapes", "_values", "carry", "count", "local", "track", "types")

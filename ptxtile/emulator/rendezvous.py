@@ -176,11 +176,13 @@ def _complete(masks: Mask, present: NDArray[np.bool_], living: NDArray[np.bool_]
     if (np.where(present, masks, first) == first).all():
         named = (first & bit) != 0
         missing = (named & living & ~present).any(axis=1, keepdims=True)
-        return present & ~missing
+        ready: NDArray[np.bool_] = present & ~missing
+        return ready
     same = masks[:, :, None] == masks[:, None, :]
     named = (masks[:, :, None] & bit) != 0
     missing = (named & living[:, None, :] & ~(present[:, None, :] & same)).any(axis=2)
-    return present & ~missing
+    ready = present & ~missing
+    return ready
 
 
 def _rest(arrival: Arrival, gone: NDArray[np.intp]) -> Arrival:

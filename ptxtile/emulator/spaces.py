@@ -182,7 +182,8 @@ class Spaces:
         if not self.shared_size:
             extent = "this launch has no shared memory"
         else:
-            extent = f"the CTA has {count_of(self.shared_size, 'byte')} of it, {start:#x} to {start + self.shared_size:#x}"
+            end = start + self.shared_size
+            extent = f"the CTA has {count_of(self.shared_size, 'byte')} of it, {start:#x} to {end:#x}"
         return f"out of bounds: {verb} {count_of(width, 'byte')} at shared address {address:#x}; {extent}"
 
     def _local(self, lanes: Lanes, addresses: Addresses, width: int, verb: str) -> Offsets:
@@ -206,8 +207,8 @@ class Spaces:
         if bad.any():
             position = int(np.flatnonzero(bad)[0])
             text = (
-                f"out of bounds: {verb} {count_of(width, 'byte')} at {space} address {int(addresses[position]):#x}; the "
-                f"{store.name} has {count_of(store.size, 'byte')} from {store.base:#x}"
+                f"out of bounds: {verb} {count_of(width, 'byte')} at {space} address {int(addresses[position]):#x}; "
+                f"the {store.name} has {count_of(store.size, 'byte')} from {store.base:#x}"
             )
             raise fault("out-of-bounds", text, lanes, position)
         return inside

@@ -17,8 +17,7 @@ from ptxtile.emulator.report import stop
 from ptxtile.emulator.semantics import Call, Value, WithCarry
 from ptxtile.emulator.step import Run
 from ptxtile.emulator.widths import Bits, bits_of, holder
-from ptxtile.ir.operand import Operand as Written
-from ptxtile.ir.operand import Pair, Vector
+from ptxtile.ir.operand import Operand as Written, Pair, Vector
 from ptxtile.isa.form import Operand
 
 Source = Union[Read, tuple[Read, ...]]

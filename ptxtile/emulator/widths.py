@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-Bits = NDArray[np.generic]
+Bits = NDArray[Any]
+"""Bit patterns: unsigned integers of some width, or bool for predicates; 128 bits are pairs in a trailing axis."""
 
 _HOLDERS: dict[int, type[np.unsignedinteger]] = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 _SPECIAL = {"pred": 1, "b1": 1, "texref": 64, "samplerref": 64, "surfref": 64, "ue8m0": 8}
 
 
-@lru_cache(maxsize=None)
+@cache
 def bits_of(name: str) -> int:
     """Bits of a PTX type, with or without its dot: 32 for ".f32" and "f16x2", 1 for "pred"."""
     text = name.lstrip(".")
@@ -35,7 +36,7 @@ def bytes_of(name: str) -> int:
     return max(1, bits_of(name) // 8)
 
 
-@lru_cache(maxsize=None)
+@cache
 def holder(bits: int) -> np.dtype[np.generic]:
     """The NumPy type that holds `bits` bits: bool for 1, else unsigned. 128 is a pair of uint64 in a trailing axis."""
     if bits == 1:

@@ -107,9 +107,9 @@ def ld(program: Program, site: Site) -> Run:
 
 def _load_part(part: Part, access: Access, writers: list[Write]) -> None:
     lanes, store = part.lanes, part.store
-    ordering = lanes.wave.machine.ordering
-    if ordering is not None:
-        ordering.read(part, access.total, access.strength)
+    sanitizer = lanes.wave.machine.sanitizer
+    if sanitizer is not None:
+        sanitizer.read(part, access.total, access.strength)
     values = [store.gather(part.offsets + i * access.width, access.width) for i in range(len(writers))]
     shadows: list[Shadow] = [None] * len(writers)
     if store.unwritten is not None:
@@ -152,12 +152,12 @@ def _store_part(part: Part, access: Access, values: list[tuple[Bits, Shadow]]) -
     lanes, store = part.lanes, part.store
     if store.readonly:
         raise fault("read-only", f"read-only: the {store.name} cannot be written", lanes, 0)
-    ordering = lanes.wave.machine.ordering
+    sanitizer = lanes.wave.machine.sanitizer
     chosen = [
         value if part.positions is None or value.ndim == 0 else value[part.positions] for value, _ in values
     ]
-    if ordering is not None:
-        ordering.write(part, access.total, access.strength, chosen)
+    if sanitizer is not None:
+        sanitizer.write(part, access.total, access.strength, chosen)
     for i, value in enumerate(chosen):
         offsets = part.offsets + i * access.width
         store.scatter(offsets, access.width, value)

@@ -1,4 +1,4 @@
-"""call (PTX ISA 9.7.12.5), direct and through a function's address; parameters go in by copy, results come out by copy."""
+"""call (PTX ISA 9.7.12.5), direct and by address; parameters go in by copy, results come out by copy."""
 
 from __future__ import annotations
 
@@ -95,7 +95,10 @@ def _enter(
         function = program.code(name).function
         ins, outs = len(function.parameters), len(function.returns)
         if (ins, outs) != (len(arguments), len(results)):
-            text = f"{name} takes {ins} parameters and returns {outs}; the call passes {len(arguments)} and expects {len(results)}"
+            text = (
+                f"{name} takes {ins} parameters and returns {outs}; the call passes {len(arguments)} and expects "
+                f"{len(results)}"
+            )
             raise stop("launch", text, site)
         inside = program.code(name).sites[0]
         frame.enter = [_copy_in(program, site, inside, p, a) for p, a in zip(function.parameters, arguments)]

@@ -204,7 +204,7 @@ def elect(program: Program, site: Site) -> Control:
 
     def compute(meeting: Meeting) -> tuple[Bits, ...]:
         first = meeting.present.argmax(axis=1).astype(np.uint32)
-        return np.repeat(first[:, None], 32, axis=1), LANES == first[:, None]
+        return np.repeat(first[:, None], 32, axis=1), first[:, None] == LANES
 
     writes = [writer(site, leader, ".b32"), writer(site, chosen, ".pred")]
     return _collective(site, [], reader(program, site, mask, ".b32"), writes, compute)

@@ -1,4 +1,4 @@
-"""mov (PTX ISA 9.7.9.6, 9.7.9.7): registers, literals, special registers, addresses, packing and unpacking; mapa, getctarank."""
+"""mov (PTX ISA 9.7.9.6, 9.7.9.7): registers, literals, special registers, addresses, packs; mapa, getctarank."""
 
 from __future__ import annotations
 
