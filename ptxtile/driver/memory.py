@@ -67,7 +67,7 @@ class DeviceBuffer:
         try:
             if self._address is not None and session() is self._session:
                 self.free()
-        except Exception:  # noqa: BLE001
+        except Exception:
             self._address = None
 
 

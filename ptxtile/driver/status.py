@@ -55,7 +55,7 @@ PTX_RELEASES: tuple[PtxRelease, ...] = (
     PtxRelease(575, 12090, "8.8"),
     PtxRelease(580, 13000, "9.0"),
     PtxRelease(590, 13010, "9.1"),
-    PtxRelease(595, 13020, "9.2"),
+    PtxRelease(0, 13020, "9.2"),
     PtxRelease(0, 13030, "9.3"),
     PtxRelease(0, 13040, "9.4"),
     PtxRelease(0, 13050, "9.5"),

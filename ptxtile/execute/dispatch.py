@@ -114,11 +114,11 @@ def _quick_values(
             if address % place.alignment:
                 return None
             values.append(address)
-        elif kind is int and place.kind != "b" and place.low <= value <= place.high:
-            values.append(value)
-        elif kind is float and place.code == "d":
-            values.append(value)
-        elif kind is float and place.code == "f" and -_FLOAT32 < value < _FLOAT32:
+        elif (
+            (kind is int and place.kind != "b" and place.low <= value <= place.high)
+            or (kind is float and place.code == "d")
+            or (kind is float and place.code == "f" and -_FLOAT32 < value < _FLOAT32)
+        ):
             values.append(value)
         else:
             return None

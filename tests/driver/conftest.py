@@ -12,7 +12,7 @@ from ptxtile import driver
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from standin import Standin  # noqa: E402
+from standin import Standin
 
 
 @pytest.fixture

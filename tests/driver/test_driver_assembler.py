@@ -95,7 +95,7 @@ def test_versioned_names_are_found_and_foreign_libraries_refused() -> None:
     class Library:
         __nvJitLinkCreate_12_4 = "found"
 
-    setattr(Library, "__nvJitLinkCreate_12_4", "found")  # noqa: B010 - the class body mangles the name
+    setattr(Library, "__nvJitLinkCreate_12_4", "found")
     found = assembler.Assembler(Library(), "there", (12, 4))
     assert found.entry("Create") == "found"
     with pytest.raises(AssemblerError) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from types import ModuleType
@@ -9,7 +10,7 @@ from types import ModuleType
 import pytest
 from standin import CUresult, Standin
 
-from ptxtile import driver
+from ptxtile import driver, resources
 from ptxtile.driver import library, status
 from ptxtile.errors import DriverError
 
@@ -63,11 +64,11 @@ def test_library_that_cannot_be_loaded() -> None:
 
     module = ModuleType("broken")
     module.cuInit = broken  # type: ignore[attr-defined]
-    with pytest.raises(
-        DriverError, match='the driver library cannot be loaded .Function "cuInit" not found.'
+    with (
+        pytest.raises(DriverError, match='the driver library cannot be loaded .Function "cuInit" not found.'),
+        driver.use(module),
     ):
-        with driver.use(module):
-            pass
+        pass
 
 
 def test_use_puts_back_what_was_there(standin: Standin) -> None:
@@ -176,3 +177,12 @@ def test_a_version_beyond_the_table() -> None:
 def test_the_release_table_rises() -> None:
     rows = [(row.cuda, status._order(row.ptx)) for row in status.PTX_RELEASES]
     assert rows == sorted(rows) and len({cuda for cuda, _ in rows}) == len(rows)
+
+
+def test_the_release_table_agrees_with_the_grammar() -> None:
+    text = (resources.grammar() / "targets.isa").read_text()
+    stated = dict(re.findall(r"^driver (\d+) takes ptx ([\d.]+);", text, re.MULTILINE))
+    ours = {str(row.driver): row.ptx for row in status.PTX_RELEASES if row.driver}
+    both = stated.keys() & ours.keys()
+    assert len(both) >= 15
+    assert {branch: ours[branch] for branch in both} == {branch: stated[branch] for branch in both}

@@ -177,8 +177,10 @@ def test_array_facts(standin: Standin) -> None:
     [
         (
             [1, 2],
-            "k: argument 'A' cannot be list [1, 2]: a NumPy array or a device array (ptxtile.asarray, DLPack, "
-            "__cuda_array_interface__) is due",
+            (
+                "k: argument 'A' cannot be list [1, 2]: a NumPy array or a device array (ptxtile.asarray, DLPack, "
+                "__cuda_array_interface__) is due"
+            ),
         ),
         (
             np.zeros(2, "m8[s]"),

@@ -13,6 +13,10 @@ from ptxtile.errors import OperandError
 from ptxtile.execute.parameters import Place, blob_value, places, scalar_value, signature
 from ptxtile.ir.module import Function, Parameter
 
+NEVER = "a float never becomes an integer here; pass int(…) if that is meant"
+INEXACT = "no .f32 is exactly that; pass a float to have it rounded"
+UNTYPED = "it takes 32 bits: pass a typed constant of that width, or the bits as an int"
+
 
 def place(type_name: str, shape: tuple[int, ...] = ()) -> Place:
     (made,) = places(Function("k", True, (Parameter("x", type_name, shape),)))
@@ -91,18 +95,18 @@ def test_numbers_that_fit(type_name: str, given: object, value: float) -> None:
 @pytest.mark.parametrize(
     ("type_name", "given", "message"),
     [
-        ("u32", 2.0, "float 2.0: a float never becomes an integer here; pass int(…) if that is meant"),
-        ("u32", np.float64(2), "numpy.float64 np.float64(2.0): a float never becomes an integer here; pass int(…) if that is meant"),
+        ("u32", 2.0, "float 2.0: " + NEVER),
+        ("u32", np.float64(2), "numpy.float64 np.float64(2.0): " + NEVER),
         ("u32", -1, "int -1: it holds 0 to 4294967295"),
         ("s8", 128, "int 128: it holds -128 to 127"),
         ("b8", 256, "int 256: it holds -128 to 255"),
         ("u32", np.int64(2**32), "numpy.int64 np.int64(4294967296): it holds 0 to 4294967295"),
         ("f32", 1e39, "float 1e+39: it is beyond the largest .f32"),
         ("f16", 70000.0, "float 70000.0: it is beyond the largest .f16"),
-        ("f32", 2**24 + 1, "int 16777217: no .f32 is exactly that; pass a float to have it rounded"),
-        ("f32", 2**200, "int 1606938044258990275541962092341162602...: no .f32 is exactly that; pass a float to have it rounded"),
-        ("b32", 1.0, "float 1.0: it takes 32 bits: pass a typed constant of that width, or the bits as an int"),
-        ("b32", pt.float16(1), "pt.float16(1.0): it takes 32 bits: pass a typed constant of that width, or the bits as an int"),
+        ("f32", 2**24 + 1, "int 16777217: " + INEXACT),
+        ("f32", 2**200, "int 1606938044258990275541962092341162602...: " + INEXACT),
+        ("b32", 1.0, "float 1.0: " + UNTYPED),
+        ("b32", pt.float16(1), "pt.float16(1.0): " + UNTYPED),
         ("f32", "x", "str 'x': a number is due"),
         ("f32", 1j, "complex 1j: a number is due"),
         ("u64", None, "NoneType None: an array or an address is due"),

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from .constants import DEVICE, FUNCTION, CUresult, enums
+from standin.constants import DEVICE, FUNCTION, CUresult, enums
 
 __all__ = ["CUresult", "Parameters", "Standin"]
 
