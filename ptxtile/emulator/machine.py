@@ -110,20 +110,20 @@ class Wave:
     def __init__(self, machine: Machine, numbers: NDArray[np.int64]) -> None:
         launch = machine.launch
         self.machine = machine
-        self.launch = launch
-        self.number = numbers
-        self.ctas = len(numbers)
+        self.launch: Launch = launch
+        self.number: NDArray[np.int64] = numbers
+        self.ctas: int = len(numbers)
         self.block = machine.block_threads
-        self.count = self.ctas * self.block
-        self.cluster_size = launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
+        self.count: int = self.ctas * self.block
+        self.cluster_size: int = launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
         self.cta: NDArray[np.int64] = np.repeat(np.arange(self.ctas), self.block)
         self.tid: NDArray[np.int64] = np.tile(np.arange(self.block), self.ctas)
         self.warps = -(-self.block // 32)
         self.warp = self.cta * self.warps + self.tid // 32
-        self.lane = self.tid % 32
+        self.lane: NDArray[np.int64] = self.tid % 32
         self.live = np.ones(self.count, np.bool_)
         self.rank: NDArray[np.int64] = np.arange(self.ctas) % self.cluster_size
-        self.shared_size = launch.program.static_shared + launch.dynamic_shared
+        self.shared_size: int = launch.program.static_shared + launch.dynamic_shared
         self.local_size = machine.decoded.local_bytes
         self.constants = machine.constants
         self.parameters = machine.parameters
@@ -301,11 +301,10 @@ class Wave:
             lines.append(f"{count_of(len(group.threads), 'thread')} ({first}, …) poll at {at_line(site)}")
         live = int(self.live.sum())
         text = "deadlock: " + ("the 1 thread left waits" if live == 1 else f"all {live} threads left wait")
-        site: Site | None = self.barriers.first_site() or self.rendezvous.first_site()
-        if site is None and spinning:
-            site = spinning[0].frame.steps[spinning[0].number].site
-        assert site is not None
-        return stop("deadlock", text, site, other="\n  ".join(lines))
+        where: Site | None = self.barriers.first_site() or self.rendezvous.first_site()
+        if where is None:
+            where = spinning[0].frame.steps[spinning[0].number].site
+        return stop("deadlock", text, where, other="\n  ".join(lines))
 
 
 def name_thread(launch: Launch, number: int) -> str:

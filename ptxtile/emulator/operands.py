@@ -12,7 +12,7 @@ from ptxtile.emulator import windows
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.memory import Addresses
 from ptxtile.emulator.program import Place, Program, Site
-from ptxtile.emulator.registers import Shadow
+from ptxtile.emulator.registers import Shadow, undefined
 from ptxtile.emulator.report import fault, stop
 from ptxtile.emulator.widths import Bits, bits_of, holder, is_signed
 from ptxtile.ir.operand import (
@@ -210,8 +210,7 @@ def writer(site: Site, operand: Operand, type_name: str) -> Write:
 def spread(shadow: Bits, kind: np.dtype[np.generic]) -> Bits:
     """The shadow of a value as that of its extension: all bits of a thread that has any."""
     marked = shadow != 0
-    full = np.bool_(True) if kind == np.bool_ else kind.type(np.iinfo(kind).max)
-    return np.where(marked, full, kind.type(0)).astype(kind)
+    return np.where(marked, undefined(kind), kind.type(0)).astype(kind)
 
 
 Plain = Union[Register, Integer, Float, Special, Symbol, Negated, Selected]

@@ -102,4 +102,4 @@ class Registers:
 
 def undefined(kind: np.dtype[np.generic]) -> np.generic:
     """The shadow of a value of which no bit is defined."""
-    return np.bool_(True) if kind == np.bool_ else kind.type(np.iinfo(kind).max)
+    return np.bool_(True) if kind == np.bool_ else kind.type((1 << kind.itemsize * 8) - 1)

@@ -181,8 +181,8 @@ def _complete(masks: Mask, present: NDArray[np.bool_], living: NDArray[np.bool_]
     same = masks[:, :, None] == masks[:, None, :]
     named = (masks[:, :, None] & bit) != 0
     missing = (named & living[:, None, :] & ~(present[:, None, :] & same)).any(axis=2)
-    ready = present & ~missing
-    return ready
+    found: NDArray[np.bool_] = present & ~missing
+    return found
 
 
 def _rest(arrival: Arrival, gone: NDArray[np.intp]) -> Arrival:

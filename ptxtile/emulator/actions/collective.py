@@ -127,7 +127,7 @@ def vote(program: Program, site: Site) -> Control:
             return (np.repeat(ballot[:, None], 32, axis=1),)
         some = true.any(axis=1)
         every = (true | ~meeting.present).all(axis=1)
-        result = {".all": every, ".any": some, ".uni": every | ~some}[mode]
+        result: NDArray[np.bool_] = {".all": every, ".any": some, ".uni": every | ~some}[mode]
         return (np.repeat(result[:, None], 32, axis=1),)
 
     kind = ".b32" if mode == ".ballot" else ".pred"
