@@ -65,7 +65,7 @@ def truth(condition: Raw, scope: Scope) -> str:
     if kind == "operand":
         if condition[1] not in scope.operands:
             raise NotationError(
-                f"{scope.source}: the condition names {condition[1]!r}, which is no operand here"
+                f"{scope.source}:1: the condition names {condition[1]!r}, which is no operand here"
             )
         return str(condition[1] in scope.written)
     if kind in ("and", "or"):
@@ -81,7 +81,7 @@ def truth(condition: Raw, scope: Scope) -> str:
         return f"({value(condition[1], scope)} in ({''.join(value(part, scope) + ', ' for part in condition[2])}))"
     if kind == "call" and condition[1] == "covers":
         return value(condition, scope)
-    raise NotationError(f"{scope.source}: a number stands where a truth is wanted")
+    raise NotationError(f"{scope.source}:1: a number stands where a truth is wanted")
 
 
 def value(expression: Raw, scope: Scope) -> str:
@@ -105,7 +105,7 @@ def value(expression: Raw, scope: Scope) -> str:
         for sign, part in zip(rest[::2], rest[1::2]):
             text += f" {'//' if sign == '/' else sign} {value(part, scope)}"
         return f"({text})"
-    raise NotationError(f"{scope.source}: a truth or an operand stands where a value is wanted")
+    raise NotationError(f"{scope.source}:1: a truth or an operand stands where a value is wanted")
 
 
 def _any(parts: Iterable[str]) -> str:

@@ -18,8 +18,7 @@ from ptxtile.isa import types
 from ptxtile.isa.notation import Raw
 
 SPACES = frozenset(
-    (".const", ".global", ".local", ".param", ".param::entry", ".param::func")
-    + (".shared", ".shared::cta", ".shared::cluster")
+    [".const", ".global", ".local", ".param", ".param::entry", ".param::func", ".shared", ".shared::cta", ".shared::cluster"]
 )
 """State spaces that may be modifiers: those of one line keep their order."""
 
