@@ -7,9 +7,10 @@ the same (a test holds the two equal).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
+
+# Checkers take it for typing.TYPE_CHECKING; importing typing would cost more than all the rest.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from ptxtile import emulator as emulator, ir as ir, isa as isa, layout as layout, tile as tile
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from ptxtile.builder.function import (
         Function as Function,
         function as function,
+    )
+    from ptxtile.builder.math import (
+        exp as exp,
+        exp2 as exp2,
+        log as log,
     )
     from ptxtile.builder.module_builder import (
         ModuleBuilder as ModuleBuilder,
@@ -159,6 +165,7 @@ _HOME = {
         "builder.casting": "bitcast cast pack unpack",
         "builder.control": "break_ continue_ else_ for_range if_ label while_",
         "builder.function": "Function function",
+        "builder.math": "exp exp2 log",
         "builder.module_builder": "ModuleBuilder",
         "builder.parameters": "Pointer alloc_local alloc_shared",
         "builder.scalars": """
