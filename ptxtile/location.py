@@ -6,7 +6,6 @@ import linecache
 import os
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
 from types import CodeType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -34,10 +33,16 @@ class Location:
         return linecache.getline(self.file, self.line).strip()
 
 
-@lru_cache(maxsize=4096)
+# By identity, each with its code object, which keeps the identity taken: hashing a code object reads all of it.
+_known: dict[int, tuple[CodeType, bool]] = {}
+_tables: dict[int, tuple[CodeType, dict[int, int]]] = {}
+
+
 def _is_ours(code: CodeType) -> bool:
     name = code.co_filename
-    return name.startswith(_PACKAGE) and not name.startswith(_USERLIKE)
+    ours = name.startswith(_PACKAGE) and not name.startswith(_USERLIKE)
+    _known[id(code)] = code, ours
+    return ours
 
 
 def mark(depth: int = 1) -> Mark:
@@ -46,19 +51,25 @@ def mark(depth: int = 1) -> Mark:
     The line number is not computed here: on long functions that walk is slow, and most marks are never shown.
     """
     frame = sys._getframe(depth)
-    while _is_ours(frame.f_code) and frame.f_back is not None:
+    while True:
+        code = frame.f_code
+        known = _known.get(id(code))
+        if not (known[1] if known is not None else _is_ours(code)) or frame.f_back is None:
+            return code, frame.f_lasti
         frame = frame.f_back
-    return frame.f_code, frame.f_lasti
 
 
-@lru_cache(maxsize=512)
 def _lines(code: CodeType) -> dict[int, int]:
-    table: dict[int, int] = {}
-    for start, stop, line in code.co_lines():
-        if line is not None:
-            for offset in range(start, stop, 2):
-                table[offset] = line
-    return table
+    known = _tables.get(id(code))
+    if known is None:
+        table = {
+            offset: line
+            for start, stop, line in code.co_lines()
+            if line is not None
+            for offset in range(start, stop, 2)
+        }
+        known = _tables[id(code)] = code, table
+    return known[1]
 
 
 def resolve(noted: Mark | None) -> Location | None:

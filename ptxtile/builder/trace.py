@@ -6,7 +6,7 @@ that made them: using one after its block was closed is a TraceError, since the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Union
 
@@ -41,7 +41,11 @@ PREFIX = {
     "b8": "%rb",
 }
 
-Record = tuple[Form, Signature, Sequence[Operand], Union[Guard, None], Mark]
+Record = Union[
+    tuple[Form, Signature, Sequence[Operand], Union[Guard, None], Mark],
+    tuple[Form, Signature, tuple[Scalar, ...], Mark],
+]
+"""A bound instruction: IR operands with a guard, or, written fastest, run-time values without one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +118,7 @@ class Trace:
         """The `if_` block that has just ended (`builder.control`), for an `else_` directly after it."""
         self.assumptions: list[object] = []
         """The conditions that `pt.assume` took for granted."""
-        self._plans: dict[tuple[Form, tuple[type, ...]], tuple[Signature, bool]] = {}
+        self._plans: dict[Form, tuple[tuple[type, ...], Signature, bool]] = {}
 
     # --- registers and values -------------------------------------------------------------------------------------
     def register(self, kind: str) -> Register:
@@ -141,26 +145,26 @@ class Trace:
 
         Returns the destination. OperandError if the operands fit no signature, or two.
         """
-        if pred is None:
-            plan = self._plans.get((form, tuple(map(type, operands))))
-            if plan is not None:
-                signature, writes = plan
-                sources: list[Operand] = []
+        plan = self._plans.get(form) if pred is None else None
+        if plan is not None and plan[0] == tuple(map(type, operands)):
+            try:
                 for operand in operands:
-                    if operand.operand is None or not operand.block.open:  # type: ignore[attr-defined]
-                        break
-                    sources.append(operand.operand)  # type: ignore[attr-defined]
-                else:
-                    if not writes or operands[0].mutable:  # type: ignore[attr-defined]
-                        self.records.append((form, signature, sources, None, self.source or location.mark(3)))
-                        return operands[0] if writes else None
+                    if not operand.block.open:  # type: ignore[attr-defined]
+                        raise AttributeError
+                if plan[2] and not operands[0].mutable:  # type: ignore[attr-defined]
+                    raise AttributeError
+            except AttributeError:  # a constant (it has no block), a closed block, a value as destination
+                pass
+            else:
+                self.records.append((form, plan[1], operands, location.mark(3)))  # type: ignore[arg-type]
+                return operands[0] if plan[2] else None
         return convert.emit(self, form, operands, pred)
 
     def remember(self, form: Form, types: tuple[type, ...], signature: Signature) -> None:
         """Let the next instruction of `form` on run-time values of these dtypes skip the conversion."""
         outs = sum(operand.role != "in" for operand in signature.operands)
         if outs <= 1:
-            self._plans[form, types] = (signature, outs == 1)
+            self._plans[form] = (types, signature, outs == 1)
 
     def append(
         self,
@@ -295,11 +299,19 @@ class Trace:
         ]
         body.extend(inside)
         body.extend(self.variables)
-        body.extend(
-            Instruction(r[0], resolve(r[2]), r[3], r[1], r[4]) if type(r) is tuple else r  # type: ignore[misc]
-            for r in (*self.prologue, *self.records)
-        )
+        body.extend(_instruction(record, resolve) for record in (*self.prologue, *self.records))
         function = Function(
             self.name, True, tuple(parameters), (), tuple(directives), "visible", tuple(body), (), mark
         )
         return Traced(function, tuple(outside), self.shared.dynamic)
+
+
+def _instruction(
+    record: Record | Statement, resolve: Callable[[Sequence[Operand]], tuple[Operand, ...]]
+) -> Statement:
+    if type(record) is not tuple:
+        return record  # type: ignore[return-value]
+    if len(record) == 4:
+        form, signature, values, mark = record
+        return Instruction(form, tuple([value.operand for value in values]), None, signature, mark)  # type: ignore[misc]
+    return Instruction(record[0], resolve(record[2]), record[3], record[1], record[4])
