@@ -1,9 +1,13 @@
 """The math library of kernels and scalar functions: each function is one documented sequence of instructions.
 
-Errors are in units in the last place (ulp) of the result, the largest found over the whole range of the function by
-`tests/builder/test_math.py` on the emulator, whose `.approx` instructions are rounded exactly, and, where a second
-number stands, by the same inputs on an H200. float16 and bfloat16 go through float32 and are rounded once, unless a
-function says otherwise. All take run-time scalars or typed constants of one dtype; results have that dtype.
+Errors are the largest found, in units in the last place (ulp) of the result, against float64 (float64: against extended
+precision) over the whole range of the function: first on the emulator, whose `.approx` instructions are rounded
+exactly (tests/builder/test_math.py keeps these bounds), then on an H200 (benchmarks/device_math.py). "exact" means
+correctly rounded. float16 and bfloat16 go through float32 and are rounded once, unless a function says otherwise. All
+take run-time scalars or typed constants of one dtype, Python numbers beside them; results have that dtype. NaN gives
+NaN, and zeros and infinities give what C's functions of the same name give.
+
+Only `pt.exp`, `pt.exp2`, `pt.exp10` and `pt.sigmoid` in float32 contain no fused operation.
 """
 
 from __future__ import annotations
@@ -11,28 +15,187 @@ from __future__ import annotations
 from functools import partial
 from typing import TypeVar
 
-from ptxtile.builder.math import exponential, logarithm
+from ptxtile.builder.math import exponential, logarithm, power, trigonometric
 from ptxtile.builder.math.steps import apply
+from ptxtile.builder.operators import operate
+from ptxtile.builder.values import current
 from ptxtile.dtypes import Scalar
 
 T = TypeVar("T", bound=Scalar)
 
+__all__ = [
+    "abs", "atan", "atan2", "ceil", "copysign", "cos", "cosh", "erf", "exp", "exp10", "exp2", "floor", "fmod", "hypot",
+    "log", "log10", "log2", "pow", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+]  # fmt: skip
 
+
+# --- exponentials ---------------------------------------------------------------------------------------------------
 def exp(x: T) -> T:
-    """e**x. float32: mul, max, min, add, sub, then x - k ln 2 in two steps (mul, sub, mul, sub), mul, ex2.approx, shl,
-    mul; nothing is fused. float64: cvt.rni, fma, fma, 13 fma, two scalings."""
+    """e**x.
+
+    float32  2**k ex2(t): mul, max, min, add, sub for k; x - k ln 2 in two steps (mul, sub, mul, sub), mul for t;
+             ex2.approx, shl, mul
+    float64  max, min, mul, cvt.rni for k; two fma; a series of 13 fma; two scalings
+    """
     return apply("pt.exp", {"float32": exponential.exp_32, "float64": exponential.exp_64}, x)  # type: ignore[return-value]
 
 
 def exp2(x: T) -> T:
-    """2**x. float32: ex2.approx.f32. float64: cvt.rni, sub, mul, 13 fma, two scalings."""
+    """2**x.
+
+    float32  ex2.approx.f32
+    float64  max, min, cvt.rni, sub, mul; a series of 13 fma; two scalings
+    """
     return apply("pt.exp2", {"float32": exponential.exp2_32, "float64": exponential.exp2_64}, x)  # type: ignore[return-value]
 
 
+def exp10(x: T) -> T:
+    """10**x. float32: as exp, with the constants of 10."""
+    return apply("pt.exp10", {"float32": exponential.exp10_32}, x)  # type: ignore[return-value]
+
+
+def sigmoid(x: T) -> T:
+    """1 / (1 + e**-x): neg, exp, add, div.rn. Below -88.7 the float32 result is 0, where the exact one is subnormal."""
+    sequences = {"float32": exponential.sigmoid_32, "float64": exponential.sigmoid_64}
+    return apply("pt.sigmoid", sequences, x)  # type: ignore[return-value]
+
+
+def tanh(x: T) -> T:
+    """Hyperbolic tangent. float32: x + x**3 P(x**2) below 0.6 (7 fma and mul), else 1 - 2 / (exp(2|x|) + 1); both are
+    computed. The one instruction tanh.approx.f32 has 11 good bits."""
+    return apply("pt.tanh", {"float32": exponential.tanh_32}, x)  # type: ignore[return-value]
+
+
+def sinh(x: T) -> T:
+    """Hyperbolic sine. float32: x + x**3 P(x**2) below 1, else h - 0.25 / h with h = exp(|x|) / 2; both are computed."""
+    return apply("pt.sinh", {"float32": exponential.sinh_32}, x)  # type: ignore[return-value]
+
+
+def cosh(x: T) -> T:
+    """Hyperbolic cosine. float32: h + 0.25 / h with h = exp(|x|) / 2."""
+    return apply("pt.cosh", {"float32": exponential.cosh_32}, x)  # type: ignore[return-value]
+
+
+# --- logarithms -----------------------------------------------------------------------------------------------------
 def log(x: T) -> T:
-    """Natural logarithm; -infinity at zero, NaN below."""
+    """Natural logarithm; -infinity at zero, NaN below.
+
+    float32  x = 2**k (1 + f): k ln 2 + f - f**2 / 2 + f**3 P(f), P of degree 7; lg2.approx for zero, infinity, NaN
+    float64  the same with a series in f / (2 + f) of 11 terms (one div.rn); selp for zero, infinity, NaN
+    """
+    return _logarithm("pt.log", x, logarithm.E_32, logarithm.E_64)
+
+
+def log2(x: T) -> T:
+    """Logarithm to base 2, as log. The one instruction lg2.approx.f32 is inexact near 1."""
+    return _logarithm("pt.log2", x, logarithm.TWO_32, logarithm.TWO_64)
+
+
+def log10(x: T) -> T:
+    """Logarithm to base 10, as log."""
+    return _logarithm("pt.log10", x, logarithm.TEN_32, logarithm.TEN_64)
+
+
+def _logarithm(use: str, x: T, single: logarithm.Base, double: logarithm.Base) -> T:
     sequences = {
-        "float32": partial(logarithm.logarithm_32, base=logarithm.E_32),
-        "float64": partial(logarithm.logarithm_64, base=logarithm.E_64),
+        "float32": partial(logarithm.logarithm_32, base=single),
+        "float64": partial(logarithm.logarithm_64, base=double),
     }
-    return apply("pt.log", sequences, x)  # type: ignore[return-value]
+    return apply(use, sequences, x)  # type: ignore[return-value]
+
+
+# --- roots and powers -----------------------------------------------------------------------------------------------
+def sqrt(x: T) -> T:
+    """Square root. float32, float64: sqrt.rn, exact."""
+    return apply("pt.sqrt", {"float32": power.root, "float64": power.root}, x)  # type: ignore[return-value]
+
+
+def rsqrt(x: T) -> T:
+    """1 / sqrt(x). float32, float64: rsqrt.approx."""
+    return apply("pt.rsqrt", {"float32": power.inverse_root, "float64": power.inverse_root}, x)  # type: ignore[return-value]
+
+
+def pow(x: T, y: T | float) -> T:
+    """x**y. float32: exp2(y log2 |x|) in float64 (about 100 instructions), rounded once, with the signs and special
+    cases of C's pow."""
+    return apply("pt.pow", {"float32": power.pow_32}, x, y)  # type: ignore[return-value]
+
+
+def fmod(x: T, y: T | float) -> T:
+    """x - y trunc(x / y), exact, with the sign of x. float32: a run-time loop in float64 that takes 26 bits of the
+    quotient in each pass (div.rn, cvt.rzi, fma); NaN for y = 0 or an infinite x."""
+    return apply("pt.fmod", {"float32": power.fmod_32}, x, y)  # type: ignore[return-value]
+
+
+def hypot(x: T, y: T | float) -> T:
+    """sqrt(x**2 + y**2) without overflow. float32: mul, fma, sqrt.rn in float64, cvt.rn; exact but for double rounding."""
+    return apply("pt.hypot", {"float32": power.hypot_32}, x, y)  # type: ignore[return-value]
+
+
+def erf(x: T) -> T:
+    """Error function. float32: x + x P(x**2) below 1, else 1 - exp(-Q(|x|)); both are computed."""
+    return apply("pt.erf", {"float32": power.erf_32}, x)  # type: ignore[return-value]
+
+
+# --- angles ---------------------------------------------------------------------------------------------------------
+def sin(x: T) -> T:
+    """Sine of an angle of any size. float32: x - k pi / 2 by three fma (from 105615 on, in a branch, by 96 bits of
+    2 / pi), both polynomials, selp."""
+    return apply("pt.sin", {"float32": trigonometric.sin_32}, x)  # type: ignore[return-value]
+
+
+def cos(x: T) -> T:
+    """Cosine of an angle of any size, as sin."""
+    return apply("pt.cos", {"float32": trigonometric.cos_32}, x)  # type: ignore[return-value]
+
+
+def tan(x: T) -> T:
+    """Tangent of an angle of any size: the two polynomials of sin, div.rn."""
+    return apply("pt.tan", {"float32": trigonometric.tan_32}, x)  # type: ignore[return-value]
+
+
+def atan(x: T) -> T:
+    """Arc tangent. float32: r + r**3 P(r**2) with r the lesser of |x| and 1 / |x| (div.rn)."""
+    return apply("pt.atan", {"float32": trigonometric.atan_32}, x)  # type: ignore[return-value]
+
+
+def atan2(y: T, x: T | float) -> T:
+    """The angle of the point (x, y). float32: atan of the lesser coordinate by the greater (div.rn), put in its octant."""
+    return apply("pt.atan2", {"float32": trigonometric.atan2_32}, y, x)  # type: ignore[return-value]
+
+
+# --- roundings and signs --------------------------------------------------------------------------------------------
+def floor(x: T) -> T:
+    """The greatest integer not above x: cvt.rmi.T.T."""
+    return _whole("pt.floor", "rmi", x)
+
+
+def ceil(x: T) -> T:
+    """The least integer not below x: cvt.rpi.T.T."""
+    return _whole("pt.ceil", "rpi", x)
+
+
+def trunc(x: T) -> T:
+    """x without its fraction: cvt.rzi.T.T."""
+    return _whole("pt.trunc", "rzi", x)
+
+
+def round(x: T) -> T:
+    """The nearest integer, the even one of two: cvt.rni.T.T."""
+    return _whole("pt.round", "rni", x)
+
+
+def _whole(use: str, mode: str, x: T) -> T:
+    sequence = partial(power.whole, mode)
+    return apply(use, {"float16": sequence, "float32": sequence, "float64": sequence}, x)  # type: ignore[return-value]
+
+
+def copysign(x: T, y: T | float) -> T:
+    """|x| with the sign of y. float32, float64: copysign; float16, bfloat16: and, and, or on the bits."""
+    sequences = dict.fromkeys(("float16", "bfloat16", "float32", "float64"), power.copysign)
+    return apply("pt.copysign", sequences, x, y)  # type: ignore[return-value]
+
+
+def abs(x: T) -> T:
+    """Magnitude: abs.T of floats and signed integers."""
+    return operate(current("pt.abs"), "abs", (x,))  # type: ignore[return-value]
