@@ -118,8 +118,9 @@ def _word_anywhere(name: str, scope: Scope) -> str:
     return _any(f"v[{place}] == {name!r}" for place in places) if places else "False"
 
 
+@functools.cache
 def compile_(expression: str, source: str) -> Callable[[Values], object]:
-    """A function of `v`. `source` appears in tracebacks."""
+    """A function of `v`, made once. `source` appears in tracebacks."""
     code = compile(f"lambda v: {expression}", f"<{source}>", "eval")
     # The text comes from a parsed condition, nothing of it from a user.
     made: Callable[[Values], object] = eval(code, _FUNCTIONS)  # noqa: S307

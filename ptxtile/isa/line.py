@@ -18,7 +18,10 @@ from ptxtile.isa import types
 from ptxtile.isa.notation import Raw
 
 SPACES = frozenset(
-    [".const", ".global", ".local", ".param", ".param::entry", ".param::func", ".shared", ".shared::cta", ".shared::cluster"]
+    (
+        *(".const", ".global", ".local", ".param", ".param::entry", ".param::func"),
+        *(".shared", ".shared::cta", ".shared::cluster"),
+    )
 )
 """State spaces that may be modifiers: those of one line keep their order."""
 
@@ -89,7 +92,7 @@ class Line:
     omissible: int
     later: tuple[int, ...]
     repeats: tuple[tuple[int, int], ...]
-    cached: dict[str, object] = field(default_factory=dict, repr=False)
+    cached: dict[object, object] = field(default_factory=dict, repr=False)
     """What `rules` and `variants` made for this line."""
 
     def by_name(self) -> dict[str, tuple[int, ...]]:

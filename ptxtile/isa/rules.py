@@ -40,9 +40,14 @@ class _Compiled:
 
 def scope(line: Line, written: frozenset[str] = frozenset()) -> condition.Scope:
     """The meaning of names in a condition of `line`, in the signature that writes the operands `written`."""
+    known = line.cached.get(("scope", written))
+    if isinstance(known, condition.Scope):
+        return known
     names = {name for each in variants.of(line) for name in each.written}
     names.update(line.declarations)
-    return condition.Scope(line.slots, line.by_name(), names, written, line.source)
+    found = condition.Scope(line.slots, line.by_name(), names, written, line.source)
+    line.cached["scope", written] = found
+    return found
 
 
 def available(line: Line, values: Values) -> tuple[Available, ...]:

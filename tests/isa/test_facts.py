@@ -33,7 +33,7 @@ def test_types() -> None:
         "pred",
     )
     for each in known.values():
-        assert each.carrier in each.registers and each.registers <= set(types.REGISTER_BITS)
+        assert each.carrier in types.wider(each.name) and each.registers <= set(types.REGISTER_BITS)
         assert each.element is None or all_types()[each.element].bits * each.count <= max(each.bits, 8)
 
 
