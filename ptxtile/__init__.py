@@ -34,9 +34,33 @@ if TYPE_CHECKING:
         function as function,
     )
     from ptxtile.builder.math import (
+        abs as abs,
+        atan as atan,
+        atan2 as atan2,
+        ceil as ceil,
+        copysign as copysign,
+        cos as cos,
+        cosh as cosh,
+        erf as erf,
         exp as exp,
         exp2 as exp2,
+        exp10 as exp10,
+        floor as floor,
+        fmod as fmod,
+        hypot as hypot,
         log as log,
+        log2 as log2,
+        log10 as log10,
+        pow as pow,
+        round as round,
+        rsqrt as rsqrt,
+        sigmoid as sigmoid,
+        sin as sin,
+        sinh as sinh,
+        sqrt as sqrt,
+        tan as tan,
+        tanh as tanh,
+        trunc as trunc,
     )
     from ptxtile.builder.module_builder import (
         ModuleBuilder as ModuleBuilder,
@@ -126,8 +150,10 @@ if TYPE_CHECKING:
         Form as Form,
         Verdict as Verdict,
         forms as forms,
-        is_valid as is_valid,
         ptx as ptx,
+    )
+    from ptxtile.isa.validate import (
+        is_valid as is_valid,
         validate as validate,
         verdict as verdict,
     )
@@ -165,7 +191,10 @@ _HOME = {
         "builder.casting": "bitcast cast pack unpack",
         "builder.control": "break_ continue_ else_ for_range if_ label while_",
         "builder.function": "Function function",
-        "builder.math": "exp exp2 log",
+        "builder.math": """
+            abs atan atan2 ceil copysign cos cosh erf exp exp10 exp2 floor fmod hypot log log10
+            log2 pow round rsqrt sigmoid sin sinh sqrt tan tanh trunc
+        """,
         "builder.module_builder": "ModuleBuilder",
         "builder.parameters": "Pointer alloc_local alloc_shared",
         "builder.scalars": """
@@ -185,7 +214,8 @@ _HOME = {
         "execute": "AssemblerWarning DeviceArray asarray assemble disassemble empty zeros",
         "ir": "Module parse",
         "ir.check": "check_text",
-        "isa": "Form Verdict forms is_valid ptx validate verdict",
+        "isa": "Form Verdict forms ptx",
+        "isa.validate": "is_valid validate verdict",
         "launchable": "Kernel kernel",
         "layout": """
             Axis ComposeLayout R S TCol TLane TileLayout bx by bz cbx cby cbz laneid m tid_in_wg

@@ -7,7 +7,7 @@ from ptxtile.execute.dispatch import launch, run
 from ptxtile.execute.entry import Entry, entry_of
 from ptxtile.execute.geometry import geometry
 from ptxtile.execute.logs import AssemblerWarning
-from ptxtile.execute.machine import Machine, choose
+from ptxtile.execute.machine import Machine, choose, default_device
 
 __all__ = [
     "ArrayFacts",
@@ -20,6 +20,7 @@ __all__ = [
     "assemble",
     "assemble_module",
     "choose",
+    "default_device",
     "disassemble",
     "empty",
     "entry_of",

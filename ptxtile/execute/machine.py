@@ -8,7 +8,7 @@ from typing import Literal, Union
 from ptxtile import driver
 from ptxtile.errors import DriverError
 
-__all__ = ["Machine", "choose"]
+__all__ = ["Machine", "choose", "default_device"]
 
 Machine = Union[int, Literal["emulator"]]
 """A CUDA device ordinal, or "emulator"."""
@@ -54,3 +54,9 @@ def choose(device: Machine | str | None, arrays_on: int | None = None) -> Machin
     if isinstance(chosen, bool) or not isinstance(chosen, int):
         raise _wrong(chosen, "device")
     return driver.device(chosen).ordinal
+
+
+def default_device() -> str:
+    """Where a kernel runs that is told nothing, in words: "the emulator", or "CUDA device 0, NVIDIA H200"."""
+    chosen = choose(None)
+    return "the emulator" if chosen == "emulator" else f"CUDA device {chosen}, {driver.device(chosen).name}"
