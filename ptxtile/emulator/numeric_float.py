@@ -78,12 +78,41 @@ def _round_native(value: Doubles, form: Format, rounding: str, flush: bool) -> E
     return np.where(np.isnan(value), kind(form.nan), bits)
 
 
+def _round_bf16(value: Doubles, rounding: str, flush: bool, saturate_finite: bool) -> Encoded:
+    """Through f32 rounded to odd, whose upper half is bf16: the exponents are the same."""
+    with np.errstate(all="ignore"):
+        near = value.astype(np.float32)
+        back = near.astype(np.float64)
+    bits = near.view(np.uint32)
+    even = (back != value) & ((bits & np.uint32(1)) == 0)
+    # In encodings a step toward zero is one less, whatever the sign.
+    inward = np.abs(back) > np.abs(value)
+    bits = bits + np.where(even, np.where(inward, np.uint32(0xFFFFFFFF), np.uint32(1)), np.uint32(0))
+    negative = bits >> np.uint32(31)
+    lowest = (bits >> np.uint32(16)) & np.uint32(1)
+    extra = {
+        "rn": np.uint32(0x7FFF) + lowest,
+        "rz": np.zeros_like(bits),
+        "rm": negative * np.uint32(0xFFFF),
+        "rp": (negative ^ np.uint32(1)) * np.uint32(0xFFFF),
+    }[rounding]
+    result = ((bits + extra) >> np.uint32(16)).astype(np.uint16)
+    sign = result & np.uint16(BF16.sign)
+    if flush:
+        result = np.where(np.abs(value) < 2.0**BF16.emin, sign, result)
+    if saturate_finite:
+        result = np.minimum(result ^ sign, np.uint16(BF16.largest)) | sign
+    return np.where(np.isnan(value), np.uint16(BF16.nan), result)
+
+
 def round_double(
     value: Doubles, form: Format, rounding: str, *, flush: bool = False, saturate_finite: bool = False
 ) -> Encoded:
     """float64 to the nearest encodings in a direction, NaN to the format's NaN, infinity kept."""
     if form in _NATIVE and rounding in ("rn", "rz", "rm", "rp") and not saturate_finite:
         return _round_native(value, form, rounding, flush)
+    if form is BF16 and rounding in ("rn", "rz", "rm", "rp"):
+        return _round_bf16(value, rounding, flush, saturate_finite)
     bits = np.ascontiguousarray(value).view(np.uint64)
     parts = unpack(bits, F64)
     significand = np.where(parts.zero, U64(0), parts.significand)
@@ -263,7 +292,50 @@ def _add64(a: Encoded, b: Encoded, rounding: str) -> Bits:
     return _finite_or(result, native, a, b)
 
 
+def _two_sum(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _halves(x: Doubles) -> tuple[Doubles, Doubles]:
+    """Veltkamp's split: two numbers of at most 26 bits that add up to x."""
+    scaled = x * 134217729.0
+    high = scaled - (scaled - x)
+    return high, x - high
+
+
+def _quick_fused64(x: Doubles, y: Doubles, z: Doubles) -> Doubles:
+    """x * y + z to nearest, where nothing overflows and no error term underflows (Boldo and Melquiond, 2008)."""
+    product = x * y
+    (xh, xl), (yh, yl) = _halves(x), _halves(y)
+    rest = ((xh * yh - product) + xh * yl + xl * yh) + xl * yl
+    low, lowest = _two_sum(z, rest)
+    high, middle = _two_sum(product, low)
+    return high + sum_to_odd(middle, lowest)
+
+
+def _moderate(x: Doubles, least: float, most: float) -> Mask:
+    size = np.abs(x)
+    inside: Mask = (size > least) & (size < most)
+    return inside
+
+
 def _fused64(a: Encoded, b: Encoded, c: Encoded, rounding: str) -> Bits:
+    if rounding != "rn":
+        return _exact_fused64(a, b, c, rounding)
+    x, y, z = a.view(np.float64), b.view(np.float64), c.view(np.float64)
+    with np.errstate(all="ignore"):
+        quick = _moderate(x, 2.0**-400, 2.0**400) & _moderate(y, 2.0**-400, 2.0**400)
+        quick &= _moderate(z, 2.0**-800, 2.0**900)
+        result = np.asarray(_quick_fused64(x, y, z)).view(np.uint64)
+    if not quick.all():
+        rest = ~quick
+        result[rest] = _exact_fused64(a[rest], b[rest], c[rest], rounding)
+    return result
+
+
+def _exact_fused64(a: Encoded, b: Encoded, c: Encoded, rounding: str) -> Bits:
     x = wide.exact_product(unpack(a, F64), unpack(b, F64))
     y = wide.widen(unpack(c, F64))
     total = wide.add_wide(x, y)

@@ -92,4 +92,4 @@ def supports(opcode: str, modifiers: tuple[str, ...]) -> bool:
     """Whether the pure function of an opcode, if it has one, computes the form with these modifiers."""
     from ptxtile.emulator.semantics import chapters
 
-    return find(opcode) is not None and chapters.covers(modifiers)
+    return find(opcode) is not None and chapters.covers(opcode, modifiers)

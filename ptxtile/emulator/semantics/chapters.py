@@ -25,13 +25,18 @@ def load() -> None:
         importlib.import_module(f"ptxtile.emulator.semantics.{name}")
 
 
-def covers(modifiers: tuple[str, ...]) -> bool:
+def covers(opcode: str, modifiers: tuple[str, ...]) -> bool:
     """Whether the chapters model a form with these modifiers, given that they have its opcode.
 
-    They do not model stochastic rounding, scaled conversions and arithmetic on packed 8, 6 and 4 bit floats.
+    They do not model stochastic rounding and scaled conversions, conversions of formats that `kinds` does not know,
+    arithmetic on packed 8, 6 and 4 bit floats, and packed arithmetic of mixed precision.
     """
     if ".rs" in modifiers or any(modifier.startswith(".scaled") for modifier in modifiers):
         return False
     named = [kind for kind in map(kinds.kind_of, modifiers) if kind is not None]
-    narrow = [kind for kind in named if kind.floating and kind.bits < 16]
-    return len(narrow) < max(len(named), 2) and not any(kind.lanes == 4 and kind in narrow for kind in named)
+    if opcode == "cvt":
+        return len(named) >= 2
+    if opcode in ("add", "sub", "mul", "fma") and named[0].floating:
+        packed = any(kind.lanes > 1 for kind in named)
+        return not (packed and len(named) > 1) and all(kind.bits >= 16 for kind in named)
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ class Kind:
         return FORMATS[self.format]
 
 
+@cache
 def kind_of(modifier: str) -> Kind | None:
     """The type that a modifier names, or None: ".s16x2" is two lanes of 16 bits."""
     integer = _INTEGER.match(modifier)
@@ -58,7 +60,12 @@ def kind_of(modifier: str) -> Kind | None:
 
 def kinds(call: Call) -> tuple[Kind, ...]:
     """The types that a form names, in written order: (f32, bf16) for add.rn.f32.bf16."""
-    found = (kind_of(modifier) for modifier in call.modifiers)
+    return _kinds(call.modifiers)
+
+
+@cache
+def _kinds(modifiers: tuple[str, ...]) -> tuple[Kind, ...]:
+    found = (kind_of(modifier) for modifier in modifiers)
     return tuple(kind for kind in found if kind is not None)
 
 

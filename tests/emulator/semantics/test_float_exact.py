@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import random
 from fractions import Fraction
 
 import pytest
@@ -120,3 +121,54 @@ def test_packed_lanes_are_the_scalars(rational, run):
         ]
         [together] = run(f"fma.rn.{name}x2", (register,) * 4, *packed)
         assert together == [low | high << bits for low, high in zip(scalar[0::2], scalar[1::2])]
+
+
+def test_f64_fma_of_moderate_numbers_at_ties_and_cancellations(rational, run):
+    """Those that the quick path takes, with addends built to sit on its boundaries, beside some that it leaves."""
+    rng = random.Random(7)
+    rows = []
+    for _ in range(1500):
+        a, b = (rng.getrandbits(52) | (1023 + rng.randrange(-30, 30)) << 52 for _ in range(2))
+        if rng.random() < 0.3:
+            a &= ~((1 << 40) - 1)
+            b &= ~((1 << 40) - 1)
+        if rng.random() < 0.03:
+            b = rng.choice([0, 1, 1 << 52, F64.largest])
+        product = rational.decode(a, F64) * rational.decode(b, F64)
+        near = min(rational.encode(product, F64, "rz"), F64.largest)
+        kind = rng.randrange(5)
+        if kind == 0:  # cancels all but the last bits
+            c = min(max(near + rng.randrange(-2, 3), 0), F64.largest)
+        elif kind == 1:  # leaves the product's low half beside a lone leading bit
+            c = (rng.randrange(1 << 4) << 48) | (min(near >> 52, 1900) + rng.randrange(0, 60)) << 52
+        elif kind == 2:  # far below: only breaks a tie
+            c = rng.getrandbits(52) | max((near >> 52) - rng.randrange(40, 130), 0) << 52
+        elif kind == 3:
+            c = rng.choice([0, 1, F64.hidden, 1 << 52])
+        else:
+            c = rng.getrandbits(52) | (1023 + rng.randrange(-70, 70)) << 52
+        rows.append([a | rng.getrandbits(1) << 63, b, c | rng.getrandbits(1) << 63])
+    [results] = run("fma.rn.f64", (".b64",) * 4, *zip(*rows))
+    for row, got in zip(rows, results):
+        a, b, c = (rational.decode(x, F64) for x in row)
+        negative = (row[0] ^ row[1]) >> 63 == 1
+        zero = _sum_is_negative_zero((negative, row[2] >> 63 == 1), a * b == c == 0, "rn")
+        want = rational.encode(a * b + c, F64, "rn", False, zero)
+        assert got == want, f"{[hex(x) for x in row]}: {got:#x}, exactly {want:#x}"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_bf16_from_f32_and_wider(mode, rational, run):
+    """Values around every kind of bf16 tie: its rounding goes through an odd-rounded f32."""
+    rows = [row[0] for row in rational.operands(BF16, 1, mode)]
+    wide = [x << 16 | low for x in rows for low in (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF)]
+    [results] = run(f"cvt.{mode}.bf16.f32", (".b16", ".b32"), wide)
+    doubles = [rational.encode(rational.decode(x, F32), F64, "rn") for x in wide if rational.decode(x, F32)]
+    doubles = [x + step for x in doubles for step in (-1, 0, 1)]
+    [deep] = run(f"cvt.{mode}.bf16.f64", (".b16", ".b64"), doubles)
+    for inputs, form, outputs in ((wide, F32, results), (doubles, F64, deep)):
+        for x, got in zip(inputs, outputs):
+            value = rational.decode(x, form)
+            if value is not None:
+                want = rational.encode(value, BF16, mode, False, x >= form.sign)
+                assert got == want, f"{x:#x}: {got:#x}, exactly {want:#x}"
