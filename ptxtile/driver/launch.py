@@ -137,7 +137,6 @@ class Launcher:
     """
 
     __slots__ = (
-        "_attributes",
         "_block",
         "_config",
         "_context",
@@ -158,9 +157,11 @@ class Launcher:
         config.gridDimX, config.gridDimY, config.gridDimZ = geometry.grid
         config.blockDimX, config.blockDimY, config.blockDimZ = geometry.block
         config.sharedMemBytes = geometry.dynamic_shared
-        self._attributes = _attributes(function, geometry)  # the config only points to them
-        config.attrs = self._attributes
-        config.numAttrs = len(self._attributes)
+        attributes = _attributes(function, geometry)
+        # Set once at most: bindings of CUDA 12 free a list twice that is replaced by an empty one.
+        if attributes:
+            config.attrs = attributes
+            config.numAttrs = len(attributes)
         self._config = config
         self._function = function
         self._geometry = geometry

@@ -111,9 +111,7 @@ def _exchanged(place: Place, given: Any, stream: int) -> HostArgument | DeviceAr
     """A DLPack object."""
     kind, ordinal = given.__dlpack_device__()
     if kind in HOST_KINDS:
-        import numpy
-
-        return _host(place, numpy.from_dlpack(given))
+        return _host(place, _from_host(given))
     if kind not in CUDA_KINDS:
         raise OperandError(
             f"{place} cannot be {describe(given)}: it is on a device of DLPack kind {int(kind)}"
@@ -125,6 +123,22 @@ def _exchanged(place: Place, given: Any, stream: int) -> HostArgument | DeviceAr
             "contiguous in row-major order"
         )
     return DeviceArgument(place, view.address, int(ordinal))
+
+
+def _from_host(given: Any) -> HostData:
+    """The memory of a DLPack object on the host as a NumPy array.
+
+    NumPy takes what an older capsule gives for not writable, since that cannot say; where the object also turns
+    into an array of the same memory, as PyTorch's tensors do, that one knows.
+    """
+    import numpy
+
+    view: HostData = numpy.from_dlpack(given)
+    if not view.flags.writeable and hasattr(given, "__array__"):
+        direct: HostData = numpy.asarray(given)
+        if direct.ctypes.data == view.ctypes.data and direct.dtype == view.dtype:
+            return direct
+    return view
 
 
 def _array(place: Place, given: Any, stream: int) -> HostArgument | DeviceArgument | None:

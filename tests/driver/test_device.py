@@ -189,3 +189,37 @@ def test_assembled_cubin_runs(stream: driver.Stream) -> None:
         shape = driver.Geometry((1, 1, 1), (1, 1, 1))
         driver.Launcher(module.function("rank"), shape, [P64])((buffer.address,), stream.handle)
         assert _read(buffer, ctypes.c_uint32, 1, stream) == [0]
+
+
+def test_launches_are_captured_into_a_graph(stream: driver.Stream) -> None:
+    host = (ctypes.c_float * 4)(1, 2, 3, 4)
+    buffer = driver.DeviceBuffer(16)
+    driver.copy_to_device(buffer.address, ctypes.addressof(host), 16, ordinal=0, stream=stream.handle)
+    with driver.load(SCALE) as module, driver.activate(0) as state:
+        shape = driver.Geometry((1, 1, 1), (32, 1, 1))
+        launch = driver.Launcher(module.function("scale"), shape, [P64, F32, U32])
+        cuda = state.binding
+        handle = cuda.CUstream(stream.handle)
+        assert not driver.is_capturing(stream.handle)
+        mode = cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        assert int(cuda.cuStreamBeginCapture(handle, mode)[0]) == 0
+        assert driver.is_capturing(stream.handle)
+        for _ in range(2):
+            launch((buffer.address, 2.0, 4), stream.handle)
+        result, graph = cuda.cuStreamEndCapture(handle)
+        assert int(result) == 0
+        result, executable = cuda.cuGraphInstantiate(graph, 0)
+        assert int(result) == 0
+        assert _read(buffer, ctypes.c_float, 4, stream) == [1, 2, 3, 4]
+        for _ in range(2):
+            assert int(cuda.cuGraphLaunch(executable, handle)[0]) == 0
+        assert _read(buffer, ctypes.c_float, 4, stream) == [16, 32, 48, 64]
+        cuda.cuGraphExecDestroy(executable)
+        cuda.cuGraphDestroy(graph)
+
+
+def test_the_current_context_stays_what_it_was() -> None:
+    current = driver.session().binding.cuCtxGetCurrent
+    before = int(current()[1])
+    driver.DeviceBuffer(4).free()
+    assert int(current()[1]) == before

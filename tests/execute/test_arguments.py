@@ -141,6 +141,29 @@ def test_dlpack_on_the_host() -> None:
     assert isinstance(found, HostArgument) and np.shares_memory(found.array, x)
 
 
+class Half:
+    """A tensor on the host whose capsule cannot say that it is writable, while `__array__` knows."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, **options: object) -> object:
+        options.pop("max_version", None)
+        return self.array.__dlpack__(**options)
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        return self.array
+
+
+def test_a_host_tensor_is_writable_if_its_array_is() -> None:
+    x = np.arange(6.0)
+    found = classify(A, Half(x))
+    assert isinstance(found, HostArgument) and found.writable and np.shares_memory(found.array, x)
+
+
 def test_dlpack_elsewhere(standin: Standin) -> None:
     made = Exchanged(zeros(1, "float32", device=0), (10, 0))
     with pytest.raises(OperandError, match=r"^argument 1 .* it is on a device of DLPack kind 10$"):
