@@ -1,0 +1,1 @@
+"""The spelling table against NVIDIA's assembler."""
