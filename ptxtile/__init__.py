@@ -135,6 +135,7 @@ if TYPE_CHECKING:
         DeviceArray as DeviceArray,
         asarray as asarray,
         assemble as assemble,
+        default_device as default_device,
         disassemble as disassemble,
         empty as empty,
         zeros as zeros,
@@ -211,7 +212,7 @@ _HOME = {
             ModuleSyntaxError NotationError OperandError PtxtileError TargetError TileError
             TraceError
         """,
-        "execute": "AssemblerWarning DeviceArray asarray assemble disassemble empty zeros",
+        "execute": "AssemblerWarning DeviceArray asarray assemble default_device disassemble empty zeros",
         "ir": "Module parse",
         "ir.check": "check_text",
         "isa": "Form Verdict forms ptx",
