@@ -21,7 +21,7 @@ from typing import cast as typed
 
 from ptxtile.builder import folding
 from ptxtile.builder.trace import Trace
-from ptxtile.builder.values import current, move, register, scalar, where, word
+from ptxtile.builder.values import current, home, move, register, scalar, where, word
 from ptxtile.dtypes import DType, Scalar, bits_of, bool_, dtype_of, float16, float32
 from ptxtile.encoding import integer_range, normalize
 from ptxtile.errors import OperandError, TraceError
@@ -39,7 +39,7 @@ def cast(value: object, dtype: DType, rounding: str | None = None) -> Scalar:
                table's. OperandError where the pair does not round.
     """
     if isinstance(value, (int, float)) and not isinstance(value, Scalar):
-        return dtype(value)
+        return folding.make(dtype, value)
     trace = current("pt.cast")
     if not isinstance(value, Scalar):
         raise OperandError(f"pt.cast: {value!r} is no number or run-time value" + where(trace))
@@ -78,7 +78,7 @@ def _convert(trace: Trace, use: str, value: Scalar, made: Scalar, suffix: str) -
     source, dtype = type(value), type(made)
     d = typed(Operand, made.operand)
     if source is dtype:
-        move(trace, dtype, d, value)  # type: ignore[arg-type]
+        move(trace, dtype, home(made), value)
     elif source is bool_:
         _from_bool(trace, value, made)
     elif dtype is bool_:
@@ -96,7 +96,7 @@ def _convert(trace: Trace, use: str, value: Scalar, made: Scalar, suffix: str) -
 def _from_bool(trace: Trace, value: Scalar, made: Scalar) -> None:
     dtype = type(made)
     one, zero = word(trace, dtype(1)), word(trace, dtype(0))
-    trace.instruction(f"selp.{dtype.register}", made.operand, one, zero, register(trace, value))  # type: ignore[arg-type]
+    trace.instruction(f"selp.{dtype.register}", home(made), one, zero, register(trace, value))
 
 
 def _to_bool(trace: Trace, use: str, value: Scalar, d: Operand) -> None:
@@ -140,15 +140,17 @@ def _constant(value: Scalar, dtype: DType) -> Scalar:
     if dtype is bool_:
         return bool_(number != 0)
     if dtype.kind == "float":
-        return dtype(normalize(dtype, number))
+        return folding.make(dtype, normalize(dtype, number))
     if isinstance(number, float):
         low, high = integer_range(dtype)
         if number != number:
-            return dtype(0 if dtype.bits < 64 and value.bits < 64 else (low or 1 << dtype.bits - 1))
+            return folding.make(
+                dtype, 0 if dtype.bits < 64 and value.bits < 64 else (low or 1 << dtype.bits - 1)
+            )
         if low - 1 < number < high + 1:
-            return dtype(int(number))
-        return dtype(high if number > 0 else low)
-    return dtype(folding.wrap(dtype, int(number)))
+            return folding.make(dtype, int(number))
+        return folding.make(dtype, high if number > 0 else low)
+    return folding.make(dtype, folding.wrap(dtype, int(number)))
 
 
 # --- bits -----------------------------------------------------------------------------------------------------------
@@ -156,7 +158,9 @@ def bitcast(value: Scalar, dtype: DType) -> Scalar:
     """The same bits as another dtype of the same width: one mov. Constants stay constants."""
     trace = current("pt.bitcast")
     if not isinstance(value, Scalar):
-        raise OperandError(f"pt.bitcast: {value!r} has no dtype; write pt.float32(…) or another" + where(trace))
+        raise OperandError(
+            f"pt.bitcast: {value!r} has no dtype; write pt.float32(…) or another" + where(trace)
+        )
     source = type(value)
     use = f"pt.bitcast from {source.name} to {dtype.name}"
     if source.bits != dtype.bits or bool_ in (source, dtype):
@@ -165,16 +169,16 @@ def bitcast(value: Scalar, dtype: DType) -> Scalar:
     if value.value is not None:
         return _of_bits(dtype, bits_of(value))
     made = trace.value(dtype)
-    trace.instruction(f"mov.b{max(dtype.bits, 16)}", made.operand, value.operand)  # type: ignore[arg-type]
+    trace.instruction(f"mov.b{max(dtype.bits, 16)}", home(made), home(value))
     return made
 
 
 def _of_bits(dtype: DType, bits: int) -> Scalar:
     if dtype.kind in ("int", "uint"):
-        return dtype(folding.wrap(dtype, bits))
+        return folding.make(dtype, folding.wrap(dtype, bits))
     import numpy
 
-    return dtype(numpy.array([bits], f"<u{dtype.itemsize}").view(dtype.numpy)[0].item())
+    return folding.make(dtype, numpy.array([bits], f"<u{dtype.itemsize}").view(dtype.numpy)[0].item())
 
 
 def pack(*values: object, dtype: DType | None = None) -> Scalar:
@@ -194,14 +198,16 @@ def pack(*values: object, dtype: DType | None = None) -> Scalar:
         )
     carrier = dtype_of(f"uint{total}")
     if all(not isinstance(value, Scalar) or value.value is not None for value in values):
-        return carrier(_packed_bits(dtype, values))
+        return folding.make(carrier, _packed_bits(dtype, values))
     trace = current("pt.pack")
     parts = [scalar(trace, dtype, value, "pt.pack") for value in values]
     if dtype.bits < 16:
-        raise TraceError(f"pt.pack: PTX packs no run-time {dtype.name}; shift and or them as uint32" + where(trace))
+        raise TraceError(
+            f"pt.pack: PTX packs no run-time {dtype.name}; shift and or them as uint32" + where(trace)
+        )
     made = trace.value(carrier)
     elements = Vector(tuple(register(trace, part) for part in parts))
-    trace.instruction(f"mov.b{total}", made.operand, elements)  # type: ignore[arg-type]
+    trace.instruction(f"mov.b{total}", home(made), elements)
     return made
 
 
@@ -212,7 +218,7 @@ def _packed_bits(dtype: DType, values: tuple[object, ...]) -> int:
             raise OperandError(f"pt.pack: {dtype.name} is wanted and this is {type(value).name}")
         if not isinstance(value, Scalar):
             try:
-                value = dtype(value)  # type: ignore[arg-type]
+                value = dtype(value)
             except (OverflowError, TypeError) as error:
                 raise OperandError(f"pt.pack: {error}") from None
         packed |= bits_of(value) << index * dtype.bits
@@ -231,5 +237,5 @@ def unpack(value: Scalar, dtype: DType) -> tuple[Scalar, ...]:
         )
     packed = register(trace, scalar(trace, source, value, "pt.unpack"))
     parts = tuple(trace.value(dtype) for _ in range(count))
-    trace.instruction(f"mov.b{source.bits}", Vector(tuple(p.operand for p in parts)), packed)  # type: ignore[misc]
+    trace.instruction(f"mov.b{source.bits}", Vector(tuple(home(part) for part in parts)), packed)
     return parts

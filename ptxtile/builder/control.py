@@ -30,13 +30,13 @@ from types import FrameType, TracebackType
 from ptxtile.builder import ranges
 from ptxtile.builder.rebinding import Bindings
 from ptxtile.builder.trace import Block, Trace
-from ptxtile.builder.values import common, current, dtype_in, extent_of, move, scalar, where, word
-from ptxtile.dtypes import DType, Scalar, bool_, int32
+from ptxtile.builder.values import common, current, dtype_in, extent_of, home, move, scalar, where, word
+from ptxtile.dtypes import Scalar, bool_, int32
 from ptxtile.encoding import integer_range
 from ptxtile.errors import OperandError, TraceError
 from ptxtile.ir.instruction import Guard
 from ptxtile.ir.module import LabelMark
-from ptxtile.ir.operand import Integer, Label, Operand, Register
+from ptxtile.ir.operand import Integer, Label
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|_[A-Za-z0-9_$]+")
 
@@ -92,8 +92,10 @@ class Structure:
 def branch(trace: Trace, label: str, unless: Scalar | None = None, when: Scalar | None = None) -> None:
     """`bra label`, guarded by `@!unless` or `@when`."""
     guard = None
-    if unless is not None or when is not None:
-        guard = Guard((unless if unless is not None else when).operand, unless is not None)  # type: ignore[union-attr, arg-type]
+    if unless is not None:
+        guard = Guard(home(unless), True)
+    elif when is not None:
+        guard = Guard(home(when))
     trace.instruction("bra", Label(label), guard=guard)
 
 
@@ -131,7 +133,9 @@ class if_(Structure):  # noqa: N801 - reads as a keyword
         trace, block = self.trace, self.block
         assert block is not None and block.parent is not None
         trace.place(self.otherwise)
-        trace.ended_if = EndedIf(block, block.parent, self.otherwise, len(trace.records), self.condition.extent)
+        trace.ended_if = EndedIf(
+            block, block.parent, self.otherwise, len(trace.records), self.condition.extent
+        )
 
 
 class else_(Structure):  # noqa: N801
@@ -195,7 +199,8 @@ class for_range(Structure):  # noqa: N801
         self.dtype, (self.lo, self.hi) = common(trace, "pt.for_range", (lo, hi))
         if self.dtype.kind not in ("int", "uint") or self.dtype.bits < 16:
             raise OperandError(
-                f"pt.for_range counts in an integer dtype of 16 bits or more, not {self.dtype.name}" + where(trace)
+                f"pt.for_range counts in an integer dtype of 16 bits or more, not {self.dtype.name}"
+                + where(trace)
             )
         self.step = step
         self._check_end()
@@ -218,7 +223,7 @@ class for_range(Structure):  # noqa: N801
         hi = self.hi
         if hi.mutable:
             hi = trace.value(self.dtype)
-            move(trace, self.dtype, hi.operand, self.hi)  # type: ignore[arg-type]
+            move(trace, self.dtype, home(hi), self.hi)
         index = trace.register(self.dtype.register)
         move(trace, self.dtype, index, self.lo)
         self.head, self.end = trace.label("for"), trace.label("endfor")
@@ -226,7 +231,7 @@ class for_range(Structure):  # noqa: N801
         trace.place(self.head)
         done = trace.value(bool_)
         test = "ge" if self.step > 0 else "le"
-        trace.instruction(f"setp.{test}{self.dtype.ptx}", done.operand, index, word(trace, hi))  # type: ignore[arg-type]
+        trace.instruction(f"setp.{test}{self.dtype.ptx}", home(done), index, word(trace, hi))
         branch(trace, self.end, when=done)
         self.open(frame, [], (step, self.end))
         self.index = trace.value(self.dtype, index)
@@ -247,8 +252,8 @@ class for_range(Structure):  # noqa: N801
         index.extent = ranges.atom("i", min(low, high), max(low, high), multiple=multiple, scalar=index)
         assert self.block is not None
         ends = (start, stop) if self.step > 0 else (stop, start)
-        after = ranges.compare("ge" if self.step > 0 else "gt", index.extent, ends[0])  # type: ignore[arg-type]
-        before = ranges.compare("lt" if self.step > 0 else "le", index.extent, ends[1])  # type: ignore[arg-type]
+        after = ranges.compare("ge" if self.step > 0 else "gt", index.extent, ends[0])
+        before = ranges.compare("lt" if self.step > 0 else "le", index.extent, ends[1])
         self.block.facts.extend(fact for fact in (after, before) if fact is not None)
 
     def __exit__(
@@ -259,7 +264,7 @@ class for_range(Structure):  # noqa: N801
         trace, block, index = self.trace, self.block, self.index
         assert block is not None and block.labels is not None and index is not None
         trace.place(block.labels[0])
-        operand: Operand = index.operand  # type: ignore[assignment]
+        operand = home(index)
         type_ = self.dtype.ptx
         if self.step < 0 and self.dtype.kind == "uint":
             trace.instruction(f"sub{type_}", operand, operand, Integer(-self.step))
@@ -344,4 +349,5 @@ def label(name: str) -> str:
     if any(isinstance(record, LabelMark) and record.name == name for record in trace.records):
         raise TraceError(f"pt.label: there is a label {name!r} already" + where(trace))
     trace.place(name)
+    trace.forget()
     return name

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxtile.builder import ranges
-from ptxtile.builder.values import extent_of, result, word
+from ptxtile.builder.values import extent_of, home, result, word
 from ptxtile.dtypes import DType, Scalar
 from ptxtile.ir.operand import Integer
 
@@ -28,26 +28,24 @@ if TYPE_CHECKING:
     from ptxtile.builder.trace import Trace
 
 
-def floor(
-    trace: Trace, name: str, dtype: DType, left: Scalar, right: Scalar, into: Scalar | None
-) -> Scalar:
+def floor(trace: Trace, name: str, dtype: DType, left: Scalar, right: Scalar, into: Scalar | None) -> Scalar:
     """`left // right` ("floordiv") or `left % right` ("mod") of an integer dtype of 16 bits or more."""
     a, b = word(trace, left), word(trace, right)
     extent = None
     if into is None:
         extent = ranges.combine(name, extent_of(left), extent_of(right), dtype)
     made = result(trace, dtype, into, extent)
-    d = made.operand
+    d = home(made)
     type_, bits = dtype.ptx, f".b{dtype.bits}"
     divisor = right.value
     if dtype.kind == "uint":
-        trace.instruction(f"{'div' if name == 'floordiv' else 'rem'}{type_}", d, a, b)  # type: ignore[arg-type]
+        trace.instruction(f"{'div' if name == 'floordiv' else 'rem'}{type_}", d, a, b)
         return made
     if isinstance(divisor, int) and divisor > 0 and divisor & (divisor - 1) == 0:
         if name == "floordiv":
-            trace.instruction(f"shr{type_}", d, a, Integer(divisor.bit_length() - 1))  # type: ignore[arg-type]
+            trace.instruction(f"shr{type_}", d, a, Integer(divisor.bit_length() - 1))
         else:
-            trace.instruction(f"and{bits}", d, a, Integer(divisor - 1))  # type: ignore[arg-type]
+            trace.instruction(f"and{bits}", d, a, Integer(divisor - 1))
         return made
     r, t, u = (trace.register(dtype.register) for _ in range(3))
     p, q = trace.register("pred"), trace.register("pred")
@@ -60,8 +58,8 @@ def floor(
         s = trace.register(dtype.register)
         trace.instruction(f"div{type_}", s, a, b)
         trace.instruction(f"selp{bits}", u, Integer(-1), zero, q)
-        trace.instruction(f"add{type_}", d, s, u)  # type: ignore[arg-type]
+        trace.instruction(f"add{type_}", d, s, u)
     else:
         trace.instruction(f"selp{bits}", u, b, zero, q)
-        trace.instruction(f"add{type_}", d, r, u)  # type: ignore[arg-type]
+        trace.instruction(f"add{type_}", d, r, u)
     return made

@@ -53,7 +53,7 @@ def fold(name: str, dtype: DType, values: tuple[Scalar, ...]) -> Scalar | None:
         return None
     if name == "shl":
         numbers[1] = min(int(numbers[1] or 0), dtype.bits)
-    return dtype(wrap(dtype, _INTEGER[name](*numbers)))
+    return make(dtype, wrap(dtype, _INTEGER[name](*numbers)))
 
 
 def _fold_float(name: str, dtype: DType, numbers: list[Number | None]) -> Scalar | None:
@@ -62,7 +62,13 @@ def _fold_float(name: str, dtype: DType, numbers: list[Number | None]) -> Scalar
     value = _FLOAT[name](*numbers)
     if math.isnan(value):
         return None
-    return dtype(normalize(dtype, value))
+    return make(dtype, normalize(dtype, value))
+
+
+def make(dtype: DType, value: Number) -> Scalar:
+    """The constant `dtype(value)`."""
+    made: Scalar = dtype(value)
+    return made
 
 
 def wrap(dtype: DType, value: int) -> int:

@@ -22,7 +22,7 @@ from ptxtile.builder.control import branch
 from ptxtile.builder.function_expressions import Expressions, Unusable, runtime
 from ptxtile.builder.function_source import Source, read
 from ptxtile.builder.trace import Trace
-from ptxtile.builder.values import dtype_in, move, scalar, where
+from ptxtile.builder.values import dtype_in, home, move, scalar, where
 from ptxtile.dtypes import DType, Scalar
 from ptxtile.errors import OperandError, PtxtileError, TraceError
 from ptxtile.ir.operand import Label, Register
@@ -71,7 +71,9 @@ class Function(Generic[P, T]):
                 "tile.ewise" + location.quote(location.here())
             )
         if kwargs:
-            raise OperandError(f"{self.name} takes its arguments by position" + location.quote(location.here()))
+            raise OperandError(
+                f"{self.name} takes its arguments by position" + location.quote(location.here())
+            )
         trace = cast(Trace, tracing.emitter(self.name))
         return cast(T, self.inline(trace, args))
 
@@ -83,11 +85,14 @@ class Function(Generic[P, T]):
         if len(arguments) != len(self.parameters):
             names = ", ".join(name for name, _ in self.parameters)
             raise OperandError(
-                f"{self.name} takes {len(self.parameters)} arguments ({names}), not {len(arguments)}" + where(trace)
+                f"{self.name} takes {len(self.parameters)} arguments ({names}), not {len(arguments)}"
+                + where(trace)
             )
         outer = _inlining.get()
         if self in outer:
-            raise TraceError(f"@pt.function {self.name} calls itself; scalar functions are inlined" + where(trace))
+            raise TraceError(
+                f"@pt.function {self.name} calls itself; scalar functions are inlined" + where(trace)
+            )
         values = {
             name: scalar(trace, dtype, value, f"{self.name}: argument {name}")
             for (name, dtype), value in zip(self.parameters, arguments)
@@ -145,7 +150,7 @@ class Body:
             if value.value is not None or not value.mutable:
                 return value
             copy = trace.value(returns)
-            move(trace, returns, copy.operand, value)  # type: ignore[arg-type]
+            move(trace, returns, home(copy), value)
             return copy
         self._drop_jump()
         trace.place(self.end)
@@ -154,7 +159,12 @@ class Body:
     def _drop_jump(self) -> None:
         """Take back a jump to the end that would stand directly before it."""
         last = self.trace.records[-1]
-        if isinstance(last, tuple) and last[3] is None and tuple(last[2]) == (Label(self.end),):
+        if (
+            isinstance(last, tuple)
+            and len(last) == 5
+            and last[3] is None
+            and tuple(last[2]) == (Label(self.end),)
+        ):
             self.trace.records.pop()
 
     # --- statements -------------------------------------------------------------------------------------------------
@@ -172,7 +182,10 @@ class Body:
         except PtxtileError as error:
             line = f"{self.source.file}:{self.source.line(node)}"
             if error.args and isinstance(error.args[0], str) and f"{self.source.file}:" not in error.args[0]:
-                error.args = (f"{error.args[0]}\n  in @pt.function {self.source.name}, {line}", *error.args[1:])
+                error.args = (
+                    f"{error.args[0]}\n  in @pt.function {self.source.name}, {line}",
+                    *error.args[1:],
+                )
             raise
 
     def _dispatch(self, node: ast.stmt) -> Flow:
@@ -206,7 +219,9 @@ class Body:
     def _bind(self, target: ast.expr, value: object) -> None:
         if isinstance(target, ast.Tuple):
             if not isinstance(value, tuple) or len(value) != len(target.elts):
-                raise self.expressions.fail(target, f"{len(target.elts)} names need a tuple of as many values")
+                raise self.expressions.fail(
+                    target, f"{len(target.elts)} names need a tuple of as many values"
+                )
             for part, item in zip(target.elts, value):
                 self._bind(part, item)
             return
@@ -238,7 +253,9 @@ class Body:
     def _for(self, node: ast.For) -> Flow:
         over = self.expressions.evaluate(node.iter)
         if not isinstance(over, (range, tuple, list)):
-            raise self.expressions.fail(node, "a loop runs over range(…) or a tuple that is known while compiling")
+            raise self.expressions.fail(
+                node, "a loop runs over range(…) or a tuple that is known while compiling"
+            )
         if node.orelse:
             raise self.expressions.fail(node, "a for loop has no else in a scalar function")
         for item in over:
@@ -268,14 +285,14 @@ class Body:
         joins = first_flow is second_flow is Flow.FALLS
         merges = self._merges(first_names, second_names) if joins else []
         for merged, value, _ in merges:
-            move(trace, type(merged), merged.operand, value)  # type: ignore[arg-type]
+            move(trace, type(merged), home(merged), value)
         end = trace.label("endif") if first_flow is Flow.FALLS and (second or merges) else ""
         if end:
             branch(trace, end)
         trace.place(otherwise)
         trace.records.extend(second)
         for merged, _, value in merges:
-            move(trace, type(merged), merged.operand, value)  # type: ignore[arg-type]
+            move(trace, type(merged), home(merged), value)
         if end:
             trace.place(end)
         if not joins:
@@ -294,13 +311,16 @@ class Body:
         self.depth -= 1
         if flow in (Flow.BREAKS, Flow.CONTINUES):
             raise expressions.fail(
-                statements[-1], "break and continue under a run-time condition: loops are unrolled while compiling"
+                statements[-1],
+                "break and continue under a run-time condition: loops are unrolled while compiling",
             )
         records = trace.records[start:]
         del trace.records[start:]
         return records, expressions.names, flow
 
-    def _merges(self, first: dict[str, object], second: dict[str, object]) -> list[tuple[Scalar, Scalar, Scalar]]:
+    def _merges(
+        self, first: dict[str, object], second: dict[str, object]
+    ) -> list[tuple[Scalar, Scalar, Scalar]]:
         """(register, its value on one path, on the other) of every name that the paths leave different."""
         found = []
         names: dict[str, object] = {}

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ptxtile.builder import scalars
+from ptxtile.builder import folding, scalars
 from ptxtile.builder.function_source import Source
 from ptxtile.builder.trace import Trace
-from ptxtile.builder.values import scalar
+from ptxtile.builder.values import scalar, where
 from ptxtile.dtypes import DType, Scalar, bool_
 from ptxtile.errors import OperandError, PtxtileError, TraceError
 from ptxtile.isa.form import Form
@@ -132,7 +132,9 @@ class Expressions:
     def _attribute(self, node: ast.Attribute) -> object:
         base = self.evaluate(node.value)
         if isinstance(base, Scalar):
-            raise self.fail(node, f"a scalar has no .{node.attr} in a scalar function; assign its name anew to change it")
+            raise self.fail(
+                node, f"a scalar has no .{node.attr} in a scalar function; assign its name anew to change it"
+            )
         try:
             return getattr(base, node.attr)
         except AttributeError as error:
@@ -193,7 +195,9 @@ class Expressions:
         known = self.truth(node.test, condition)
         if known is not None:
             return self.evaluate(node.body if known else node.orelse)
-        return self.apply(node, scalars.select, condition, self.evaluate(node.body), self.evaluate(node.orelse))
+        return self.apply(
+            node, scalars.select, condition, self.evaluate(node.body), self.evaluate(node.orelse)
+        )
 
     # --- calls ------------------------------------------------------------------------------------------------------
     def _call(self, node: ast.Call) -> object:
@@ -206,7 +210,9 @@ class Expressions:
         known = not any(runtime(value) for value in everything)
         if isinstance(callee, DType):
             return self._constant(node, callee, everything)
-        inline: Inlinable | None = callee if hasattr(callee, "inline") and hasattr(callee, "returns") else None
+        inline: Inlinable | None = (
+            callee if hasattr(callee, "inline") and hasattr(callee, "returns") else None
+        )
         if inline is not None:
             if named:
                 raise self.fail(node, f"{inline.name} takes its arguments by position")
@@ -223,15 +229,17 @@ class Expressions:
             raise self.fail(node, f"{dtype!r} takes one number")
         value = values[0]
         if isinstance(value, (int, float)):
-            return scalar(self.trace, dtype, value, repr(dtype)) if dtype.kind == "float" else self._exact(dtype, value)
+            return (
+                scalar(self.trace, dtype, value, repr(dtype))
+                if dtype.kind == "float"
+                else self._exact(dtype, value)
+            )
         return self.apply(node, dtype, value)
 
     def _exact(self, dtype: DType, value: int | float) -> Scalar:
         try:
-            return dtype(value)
+            return folding.make(dtype, value)
         except (OverflowError, TypeError) as error:
-            from ptxtile.builder.values import where
-
             raise OperandError(f"{dtype!r}: {error}" + where(self.trace)) from None
 
 

@@ -136,7 +136,15 @@ def read(function: Callable[..., Any]) -> Source:
     parameters = tuple((p.arg, _dtype(name, p.arg, types.get(p.arg), where)) for p in tree.args.args)
     returns = _dtype(name, "return", types.get("return"), where)
     source = Source(
-        name, file, parameters, returns, tuple(tree.body), offset, function.__code__, closure, function.__globals__
+        name,
+        file,
+        parameters,
+        returns,
+        tuple(tree.body),
+        offset,
+        function.__code__,
+        closure,
+        function.__globals__,
     )
     _check_body(source)
     return source

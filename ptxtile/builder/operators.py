@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxtile.builder import convert, division, folding, ranges
-from ptxtile.builder.values import common, dtype_in, extent_of, move, result, scalar, where, word
+from ptxtile.builder.values import common, dtype_in, extent_of, home, move, result, scalar, where, word
 from ptxtile.dtypes import DType, Scalar, bool_, dtype_of
 from ptxtile.errors import OperandError, TraceError
 
@@ -34,7 +34,7 @@ def assign(trace: Trace, target: Scalar, value: object) -> None:
     _variable(trace, target, use)
     source = scalar(trace, type(target), value, use)
     if source.operand != target.operand or source.value is not None:
-        move(trace, type(target), target.operand, source)  # type: ignore[arg-type]
+        move(trace, type(target), home(target), source)
 
 
 def update(trace: Trace, name: str, target: Scalar, value: object) -> None:
@@ -49,7 +49,8 @@ def _variable(trace: Trace, target: Scalar, use: str) -> None:
     if target.value is not None or not target.mutable:
         what = "a constant" if target.value is not None else "a value"
         raise TraceError(
-            f"{use}: this is {what}, which never changes; make a variable with pt.reg({type(target)!r})" + where(trace)
+            f"{use}: this is {what}, which never changes; make a variable with pt.reg({type(target)!r})"
+            + where(trace)
         )
     trace.live(target, use)
 
@@ -77,7 +78,7 @@ def operate(trace: Trace, name: str, operands: tuple[object, ...], into: Scalar 
         raise TraceError(_missing(name, dtype) + where(trace))
     words = [word(trace, value) for value in values]
     made = result(trace, dtype, into, _combined(name, dtype, values) if into is None else None)
-    trace.instruction(spelling, made.operand, *words)  # type: ignore[arg-type]
+    trace.instruction(spelling, home(made), *words)
     return made
 
 
@@ -125,7 +126,11 @@ def _missing(name: str, dtype: DType) -> str:
         return f"{head}: write // for the floor of the quotient, or pt.cast(value, pt.float32)"
     if name in ("floordiv", "mod"):
         instead = "pt.floor(a / b)" if name == "floordiv" else "pt.fmod(a, b)"
-        return f"{head}: write {instead}" if dtype.bits >= 32 else f"{head}: convert with pt.cast(value, pt.float32)"
+        return (
+            f"{head}: write {instead}"
+            if dtype.bits >= 32
+            else f"{head}: convert with pt.cast(value, pt.float32)"
+        )
     if name == "neg":
         return f"{head}: write 0 - value, which wraps, or pt.cast(value, pt.int{dtype.bits})"
     if name == "abs":
@@ -144,7 +149,9 @@ def _shift(trace: Trace, name: str, operands: tuple[object, ...], into: Scalar |
         raise TraceError(_missing(name, dtype) + where(trace))
     kind = dtype_in(count) or dtype_of("uint32")
     if kind.name not in ("uint32", "int32"):
-        raise OperandError(f"{use}: the count of a shift is a uint32; write pt.cast(count, pt.uint32)" + where(trace))
+        raise OperandError(
+            f"{use}: the count of a shift is a uint32; write pt.cast(count, pt.uint32)" + where(trace)
+        )
     if isinstance(count, int) and count < 0:
         raise OperandError(f"{use}: a negative shift count" + where(trace))
     amount = scalar(trace, kind, count, use)
@@ -157,7 +164,7 @@ def _shift(trace: Trace, name: str, operands: tuple[object, ...], into: Scalar |
     words = word(trace, value), word(trace, amount)
     extent = ranges.combine(name, extent_of(value), ranges.of_value(amount), dtype) if into is None else None
     made = result(trace, dtype, into, extent)
-    trace.instruction(spelling, made.operand, *words)  # type: ignore[arg-type]
+    trace.instruction(spelling, home(made), *words)
     return made
 
 
@@ -176,7 +183,7 @@ def _compare(trace: Trace, name: str, dtype: DType, values: tuple[Scalar, ...]) 
     if dtype.kind != "float":
         fact = ranges.compare(name, extent_of(values[0]), extent_of(values[1]))
     made = trace.value(bool_, extent=fact)
-    trace.instruction(f"setp.{test}{dtype.ptx}", made.operand, *words)  # type: ignore[arg-type]
+    trace.instruction(f"setp.{test}{dtype.ptx}", home(made), *words)
     return made
 
 
@@ -198,5 +205,5 @@ def _logic(trace: Trace, name: str, values: tuple[Scalar, ...], into: Scalar | N
     elif name == "and" and all(isinstance(fact, ranges.Comparison) for fact in facts):
         extent = ranges.Comparison("and", facts[0], facts[1])  # type: ignore[arg-type]
     made = result(trace, bool_, into, extent)
-    trace.instruction(f"{_LOGIC[name]}.pred", made.operand, *(v.operand for v in values))  # type: ignore[arg-type, misc]
+    trace.instruction(f"{_LOGIC[name]}.pred", home(made), *(home(value) for value in values))
     return made

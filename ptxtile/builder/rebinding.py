@@ -9,6 +9,7 @@ from ptxtile import location
 from ptxtile.builder.trace import Block, Trace
 from ptxtile.dtypes import Scalar
 from ptxtile.errors import TraceError
+from ptxtile.ir.operand import Register
 from ptxtile.location import Mark
 
 
@@ -65,6 +66,8 @@ def _message(trace: Trace, block: Block, name: str, value: Scalar) -> str:
 def _written(trace: Trace, value: Scalar) -> Mark | None:
     """The mark of the instruction that first wrote the value's register."""
     for record in trace.records:
-        if isinstance(record, tuple) and len(record[2]) and record[2][0] == value.operand:
-            return record[4]
+        if isinstance(record, tuple) and len(record[2]):
+            written = record[2][0]
+            if isinstance(written, Register) and written == value.operand:
+                return record[-1]
     return None

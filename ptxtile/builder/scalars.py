@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ptxtile.builder import operators, ranges
+from ptxtile.builder import folding, operators, ranges
 from ptxtile.builder.convert import guard as guard_of
 from ptxtile.builder.trace import Trace
-from ptxtile.builder.values import common, current, move, register, scalar, where, word
+from ptxtile.builder.values import common, current, home, move, register, scalar, where, word
 from ptxtile.dtypes import DType, Scalar, bool_, uint32
 from ptxtile.errors import OperandError, TraceError
 from ptxtile.ir.operand import Integer
@@ -30,7 +30,7 @@ def reg(dtype: type[T], initial: object = None) -> T:
     made = trace.value(dtype, mutable=True)
     if initial is not None:
         source = scalar(trace, dtype, initial, f"pt.reg({dtype!r}, …)")
-        move(trace, dtype, made.operand, source)  # type: ignore[arg-type]
+        move(trace, dtype, home(made), source)
     return made  # type: ignore[return-value]
 
 
@@ -42,10 +42,10 @@ def select(p: object, a: object, b: object) -> Scalar:
     if condition.value is not None:
         return left if condition.value else right
     if dtype is bool_:
-        return (condition & left) | (~condition & right)  # type: ignore[operator]
+        return (condition & left) | (~condition & right)
     words = word(trace, left), word(trace, right)
     made = trace.value(dtype)
-    trace.instruction(f"selp.{dtype.register}", made.operand, *words, condition.operand)  # type: ignore[arg-type]
+    trace.instruction(f"selp.{dtype.register}", home(made), *words, home(condition))
     return made
 
 
@@ -63,12 +63,16 @@ def _extremum(opcode: str, use: str, a: object, b: object) -> Scalar:
     trace = current(use)
     dtype, (left, right) = common(trace, use, (a, b))
     if dtype.bits < 16:
-        raise TraceError(f"{use}: PTX has no {opcode} for {dtype.name}; convert with pt.cast first" + where(trace))
+        raise TraceError(
+            f"{use}: PTX has no {opcode} for {dtype.name}; convert with pt.cast first" + where(trace)
+        )
     if dtype.kind != "float" and left.value is not None and right.value is not None:
-        return dtype(min(left.value, right.value) if opcode == "min" else max(left.value, right.value))
+        return folding.make(
+            dtype, min(left.value, right.value) if opcode == "min" else max(left.value, right.value)
+        )
     words = word(trace, left), word(trace, right)
     made = trace.value(dtype)
-    trace.instruction(f"{opcode}{dtype.ptx}", made.operand, *words)  # type: ignore[arg-type]
+    trace.instruction(f"{opcode}{dtype.ptx}", home(made), *words)
     return made
 
 
@@ -81,7 +85,7 @@ def fma(a: object, b: object, c: object) -> Scalar:
     words = [word(trace, value) for value in values]
     made = trace.value(dtype)
     spelling = "fma.rn" if dtype.kind == "float" else "mad.lo"
-    trace.instruction(spelling + dtype.ptx, made.operand, *words)  # type: ignore[arg-type]
+    trace.instruction(spelling + dtype.ptx, home(made), *words)
     return made
 
 
@@ -151,7 +155,7 @@ def _rank(trace: Trace) -> Scalar:
         width, index = block_dim(axis), thread_idx(axis)
         made = trace.value(uint32)
         made.block = trace.body
-        trace.first("mad.lo.u32", made.operand, rank.operand, word(trace, width), index.operand)  # type: ignore[arg-type]
+        trace.first("mad.lo.u32", home(made), home(rank), word(trace, width), home(index))
         known = [ranges.of_value(part) for part in (rank, width, index)]
         if width.value is not None and all(known):
             made.extent = known[0].times(known[1]).plus(known[2])  # type: ignore[union-attr, arg-type]
@@ -176,7 +180,9 @@ def cluster_rank() -> Scalar:
 def cluster_size() -> Scalar:
     """%cluster_nctarank, uint32: blocks of a cluster (sm_90); a constant where the kernel fixes it."""
     trace = current("pt.cluster_size")
-    return uint32(_cluster_size(trace)) if trace.launch.cluster else _special(trace, "%cluster_nctarank", 1, 16)
+    return (
+        uint32(_cluster_size(trace)) if trace.launch.cluster else _special(trace, "%cluster_nctarank", 1, 16)
+    )
 
 
 def cluster_idx(axis: str) -> Scalar:

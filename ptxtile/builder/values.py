@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ptxtile import location, tracing
-from ptxtile.builder import convert, ranges
+from ptxtile.builder import convert, folding, ranges
 from ptxtile.dtypes import DType, Scalar, bool_, dtype_of
 from ptxtile.encoding import normalize
 from ptxtile.errors import OperandError
@@ -31,7 +31,7 @@ def constant(trace: Trace, dtype: DType, value: int | float, use: str) -> Scalar
     if isinstance(value, float) and dtype.kind != "float":
         raise OperandError(f"{use}: {value!r} is a float and the other side is {dtype.name}" + where(trace))
     try:
-        return dtype(normalize(dtype, value))
+        return folding.make(dtype, normalize(dtype, value))
     except (OverflowError, TypeError) as error:
         raise OperandError(f"{use}: {error}" + where(trace)) from None
 
@@ -83,17 +83,22 @@ def dtype_in(value: object) -> DType | None:
 def word(trace: Trace, value: Scalar) -> Operand:
     """The IR operand of a value: its register, its literal, or a new register where PTX has no such literal."""
     if value.value is None:
-        return value.operand  # type: ignore[return-value]
+        return home(value)
     dtype = type(value)
     if dtype is bool_ or (dtype.kind == "float" and dtype.bits < 32):
         return register(trace, value)
     return convert.literal(dtype, value.value)
 
 
+def home(value: Scalar) -> Register:
+    """The register of a run-time value."""
+    return cast(Register, value.operand)
+
+
 def register(trace: Trace, value: Scalar) -> Register:
     """The register of a value; a constant is moved into a new one."""
     if value.value is None:
-        return value.operand  # type: ignore[return-value]
+        return home(value)
     made = trace.register(type(value).register)
     move(trace, type(value), made, value)
     return made
@@ -106,7 +111,7 @@ def move(trace: Trace, dtype: DType, into: Register, value: Scalar) -> None:
     elif value.value is not None:
         trace.instruction(f"mov.{dtype.register}", into, convert.literal(dtype, value.value))
     else:
-        trace.instruction(f"mov.{dtype.register}", into, value.operand)  # type: ignore[arg-type]
+        trace.instruction(f"mov.{dtype.register}", into, home(value))
 
 
 def result(trace: Trace, dtype: DType, into: Scalar | None = None, extent: object = None) -> Scalar:

@@ -6,12 +6,16 @@ from ptxtile.builder.casting import bitcast, cast, pack
 from ptxtile.builder.math.steps import instruction, polynomial
 from ptxtile.builder.operators import operate
 from ptxtile.builder.scalars import fma, maximum, minimum, select
-from ptxtile.builder.values import current
+from ptxtile.builder.values import current, home
 from ptxtile.dtypes import Scalar, float32, float64, int32, uint32
 
 _ROUND = 12582912.0
 """1.5 * 2**23: added to a float32 below 2**22 it leaves the nearest integer in the low bits."""
-_PER_E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, float.fromhex("0x1.62e4p-1"), float.fromhex("0x1.7f7d1cf79abcap-20")
+_PER_E, _LN2_HIGH, _LN2_LOW = (
+    1.4426950408889634,
+    float.fromhex("0x1.62e4p-1"),
+    float.fromhex("0x1.7f7d1cf79abcap-20"),
+)
 _PER_10 = 3.321928094887362
 _LG2_HIGH, _LG2_LOW = float.fromhex("0x1.344p-2"), float.fromhex("0x1.3509f79fef312p-18")
 _FACTORIALS = (
@@ -31,7 +35,7 @@ def _power(x: Scalar, per: float, high: float, low: float, halved: bool = False)
     shifted = k + (_ROUND + 127 - half)
     k = shifted - (_ROUND + 127 - half)
     rest = (x - k * high) - k * low
-    return exp2_32(rest * per) * _shift_to_exponent(shifted)  # type: ignore[operator]
+    return exp2_32(rest * per) * _shift_to_exponent(shifted)
 
 
 def _shift_to_exponent(shifted: Scalar) -> Scalar:
@@ -39,7 +43,7 @@ def _shift_to_exponent(shifted: Scalar) -> Scalar:
     trace = current("pt.exp")
     made = trace.value(float32)
     bits = operate(trace, "shl", (bitcast(shifted, uint32), 23))
-    trace.instruction("mov.b32", made.operand, bits.operand)  # type: ignore[arg-type]
+    trace.instruction("mov.b32", home(made), home(bits))
     return made
 
 
@@ -57,7 +61,7 @@ def exp10_32(x: Scalar) -> Scalar:
 
 def exp_64(x: Scalar) -> Scalar:
     clamped = minimum(maximum(x, -746.0), 710.0)
-    k = instruction("cvt.rni.f64.f64", float64, clamped * _PER_E)  # type: ignore[operator]
+    k = instruction("cvt.rni.f64.f64", float64, clamped * _PER_E)
     rest = fma(k, -float.fromhex("0x1.62e42fefa39efp-1"), clamped)
     rest = fma(k, -float.fromhex("0x1.abc9e3b39803fp-56"), rest)
     return _finish_64(x, polynomial(rest, _FACTORIALS), k)
@@ -66,40 +70,47 @@ def exp_64(x: Scalar) -> Scalar:
 def exp2_64(x: Scalar) -> Scalar:
     clamped = minimum(maximum(x, -1076.0), 1025.0)
     k = instruction("cvt.rni.f64.f64", float64, clamped)
-    rest = (clamped - k) * 0.6931471805599453  # type: ignore[operator]
+    rest = (clamped - k) * 0.6931471805599453
     return _finish_64(x, polynomial(rest, _FACTORIALS), k)
 
 
 def _finish_64(x: Scalar, mantissa: Scalar, k: Scalar) -> Scalar:
     """mantissa * 2**k in two exact steps and one rounded one, and NaN for NaN."""
     whole = cast(k, int32, rounding="rni")
-    first = whole >> 1  # type: ignore[operator]
-    scaled = mantissa * power_of_two(first) * power_of_two(whole - first)  # type: ignore[operator]
+    first = whole >> 1
+    scaled = mantissa * power_of_two(first) * power_of_two(whole - first)
     return select(x == x, scaled, x)
 
 
 def power_of_two(k: Scalar) -> Scalar:
     """2**k as a float64, for an int32 k of a normal number."""
-    high = bitcast((k + 1023) << 20, uint32)  # type: ignore[operator]
+    high = bitcast((k + 1023) << 20, uint32)
     return bitcast(pack(0, high, dtype=uint32), float64)
 
 
 def sigmoid_32(x: Scalar) -> Scalar:
-    return 1.0 / (1.0 + exp_32(-x))  # type: ignore[operator, no-any-return]
+    return 1.0 / (1.0 + exp_32(-x))
 
 
 def sigmoid_64(x: Scalar) -> Scalar:
-    return 1.0 / (1.0 + exp_64(-x))  # type: ignore[operator, no-any-return]
+    return 1.0 / (1.0 + exp_64(-x))
 
 
 def tanh_32(x: Scalar) -> Scalar:
-    t = abs(x)  # type: ignore[arg-type]
+    t = abs(x)
     large = 1.0 - 2.0 / (exp_32(t + t) + 1.0)
-    s = x * x  # type: ignore[operator]
+    s = x * x
     small = fma(
         s * x,
         polynomial(
-            s, (-0.33333298563957214, 0.13331939280033112, -0.05378512293100357, 0.020800316706299782, -0.005900179035961628)
+            s,
+            (
+                -0.33333298563957214,
+                0.13331939280033112,
+                -0.05378512293100357,
+                0.020800316706299782,
+                -0.005900179035961628,
+            ),
         ),
         x,
     )
@@ -111,18 +122,20 @@ def _half_exp(t: Scalar) -> Scalar:
 
 
 def sinh_32(x: Scalar) -> Scalar:
-    t = abs(x)  # type: ignore[arg-type]
+    t = abs(x)
     half = _half_exp(t)
-    large = half - 0.25 / half  # type: ignore[operator]
-    s = x * x  # type: ignore[operator]
+    large = half - 0.25 / half
+    s = x * x
     small = fma(
         s * x,
-        polynomial(s, (0.1666666716337204, 0.008333311416208744, 0.00019842635083477944, 2.7839255380968098e-06)),
+        polynomial(
+            s, (0.1666666716337204, 0.008333311416208744, 0.00019842635083477944, 2.7839255380968098e-06)
+        ),
         x,
     )
     return select(t < 1.0, small, instruction("copysign.f32", float32, x, large))
 
 
 def cosh_32(x: Scalar) -> Scalar:
-    half = _half_exp(abs(x))  # type: ignore[arg-type]
-    return half + 0.25 / half  # type: ignore[operator, no-any-return]
+    half = _half_exp(abs(x))
+    return half + 0.25 / half

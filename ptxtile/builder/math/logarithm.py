@@ -51,12 +51,12 @@ TEN_64 = Base(_split(_LOG10_E, 53), _split(_LOG10_2, 40))
 def logarithm_32(x: Scalar, base: Base) -> Scalar:
     """The logarithm of a float32. x = 2**k (1 + f), -1/3 <= f < 1/3; log(1 + f) = f + tail."""
     tiny = x < 2.0**-126
-    scaled = select(tiny, x * 2.0**23, x)  # type: ignore[operator]
+    scaled = select(tiny, x * 2.0**23, x)
     offset = select(tiny, float32(-23), float32(0))
     bits = bitcast(scaled, int32)
-    exponent = (bits - 0x3F2AAAAB) & -0x800000  # type: ignore[operator]
+    exponent = (bits - 0x3F2AAAAB) & -0x800000
     k = fma(cast(exponent, float32), 2.0**-23, offset)
-    f = bitcast(bits - exponent, float32) - 1.0  # type: ignore[operator]
+    f = bitcast(bits - exponent, float32) - 1.0
     tail = f * f * fma(polynomial(f, _CUBIC), f, -0.5)
     special = instruction("lg2.approx.f32", float32, x)  # -infinity, infinity or NaN where it is used
     return select((x > 0) & (x < _INFINITY), _assemble(k, f, tail, base), special)
@@ -66,22 +66,22 @@ def _assemble(k: Scalar, f: Scalar, tail: Scalar, base: Base) -> Scalar:
     """k * of_2 + (f + tail) * of_e, the small parts first."""
     if base.of_e[0] == 1.0:
         small = fma(k, base.of_2[1], tail)
-        return fma(k, base.of_2[0], f + small)  # type: ignore[operator]
-    small = fma(f, base.of_e[1], tail * base.of_e[0])  # type: ignore[operator]
+        return fma(k, base.of_2[0], f + small)
+    small = fma(f, base.of_e[1], tail * base.of_e[0])
     if base.of_2[0] == 1.0:
-        return k + fma(f, base.of_e[0], small)  # type: ignore[operator, no-any-return]
+        return k + fma(f, base.of_e[0], small)
     return fma(k, base.of_2[0], fma(f, base.of_e[0], fma(k, base.of_2[1], small)))
 
 
 def reduced_64(x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """(k, f, tail) of a positive finite float64: x = 2**k (1 + f) and log(1 + f) = f + tail."""
     tiny = x < 2.0**-1022
-    scaled = select(tiny, x * 2.0**54, x)  # type: ignore[operator]
+    scaled = select(tiny, x * 2.0**54, x)
     offset = select(tiny, float64(-54), float64(0))
     bits = bitcast(scaled, int64)
-    exponent = (bits - 0x3FE6A09E667F3BCD) & -(1 << 52)  # type: ignore[operator]
+    exponent = (bits - 0x3FE6A09E667F3BCD) & -(1 << 52)
     k = cast(exponent >> 52, float64) + offset
-    f = bitcast(bits - exponent, float64) - 1.0  # type: ignore[operator]
+    f = bitcast(bits - exponent, float64) - 1.0
     s = f / (f + 2.0)
     z = s * s
     series = z * polynomial(z, tuple(2 / (2 * n + 3) for n in range(11)))
@@ -92,7 +92,7 @@ def reduced_64(x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
 def logarithm_64(x: Scalar, base: Base) -> Scalar:
     """The logarithm of a float64."""
     k, f, tail = reduced_64(x)
-    special = select(x == 0, float64(-_INFINITY), select(x > 0, x, float64(0) * _invalid(x)))  # type: ignore[operator]
+    special = select(x == 0, float64(-_INFINITY), select(x > 0, x, float64(0) * _invalid(x)))
     return select((x > 0) & (x < _INFINITY), _assemble(k, f, tail, base), special)
 
 

@@ -34,7 +34,7 @@ def copysign(x: Scalar, y: Scalar) -> Scalar:
     dtype = type(x)
     if dtype.bits >= 32:
         return instruction(f"copysign{dtype.ptx}", dtype, y, x)
-    bits = (bitcast(x, uint16) & 0x7FFF) | (bitcast(y, uint16) & 0x8000)  # type: ignore[operator]
+    bits = (bitcast(x, uint16) & 0x7FFF) | (bitcast(y, uint16) & 0x8000)
     return bitcast(bits, dtype)
 
 
@@ -50,24 +50,24 @@ def inverse_root(x: Scalar) -> Scalar:
 
 def hypot_32(x: Scalar, y: Scalar) -> Scalar:
     a, b = cast(x, float64), cast(y, float64)
-    length = cast(root(fma(a, a, b * b)), float32)  # type: ignore[operator]
-    endless = (abs(x) == _INFINITY) | (abs(y) == _INFINITY)  # type: ignore[arg-type]
+    length = cast(root(fma(a, a, b * b)), float32)
+    endless = (abs(x) == _INFINITY) | (abs(y) == _INFINITY)
     return select(endless, float32(_INFINITY), length)
 
 
 def erf_32(x: Scalar) -> Scalar:
-    t, s = abs(x), x * x  # type: ignore[arg-type, operator]
+    t, s = abs(x), x * x
     small = fma(x, fma(s, polynomial(s, _ERF_SMALL), _ERF_SLOPE), x)
-    large = 1.0 - exp_32(-polynomial(t, _ERF_LARGE))  # type: ignore[operator]
+    large = 1.0 - exp_32(-polynomial(t, _ERF_LARGE))
     return select(t < 1.0, small, instruction("copysign.f32", float32, x, large))
 
 
 def pow_32(x: Scalar, y: Scalar) -> Scalar:
-    size, exponent = abs(x), cast(y, float64)  # type: ignore[arg-type]
-    power = cast(exp2_64(exponent * logarithm_64(cast(size, float64), TWO_64)), float32)  # type: ignore[operator]
+    size, exponent = abs(x), cast(y, float64)
+    power = cast(exp2_64(exponent * logarithm_64(cast(size, float64), TWO_64)), float32)
     power = select(size == 1.0, float32(1), power)
     is_whole = whole("rzi", y) == y
-    half = y * 0.5  # type: ignore[operator]
+    half = y * 0.5
     odd = is_whole & (whole("rzi", half) != half)
     power = select((bitcast(x, int32) < 0) & odd, -power, power)
     undefined = (x < 0) & (x > -_INFINITY) & ~is_whole
@@ -76,12 +76,12 @@ def pow_32(x: Scalar, y: Scalar) -> Scalar:
 
 
 def fmod_32(x: Scalar, y: Scalar) -> Scalar:
-    rest, divisor = reg(float64, cast(abs(x), float64)), cast(abs(y), float64)  # type: ignore[arg-type]
-    fits = (abs(x) < _INFINITY) & (divisor > 0)  # type: ignore[arg-type]
-    width = bitcast(divisor, int64) >> 52  # type: ignore[operator]
+    rest, divisor = reg(float64, cast(abs(x), float64)), cast(abs(y), float64)
+    fits = (abs(x) < _INFINITY) & (divisor > 0)
+    width = bitcast(divisor, int64) >> 52
     with while_(lambda: (rest >= divisor) & fits):
-        gap = cast((bitcast(rest, int64) >> 52) - width, int32) - 26  # type: ignore[operator]
-        step = divisor * power_of_two(maximum(gap, 0))  # type: ignore[operator]
+        gap = cast((bitcast(rest, int64) >> 52) - width, int32) - 26
+        step = divisor * power_of_two(maximum(gap, 0))
         over = fma(-whole("rzi", rest / step), step, rest)
-        rest.set(select(over < 0, over + step, over))  # type: ignore[operator]
+        rest.set(select(over < 0, over + step, over))
     return select(fits, instruction("copysign.f32", float32, x, cast(rest, float32)), float32(_NAN))

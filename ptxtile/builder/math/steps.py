@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from ptxtile.builder.casting import bitcast, cast
 from ptxtile.builder.scalars import fma
-from ptxtile.builder.values import common, current, where, word
+from ptxtile.builder.values import common, current, home, where, word
 from ptxtile.dtypes import DType, Scalar, bfloat16, float16, float32
 from ptxtile.errors import OperandError, TraceError
 
@@ -25,7 +25,7 @@ def instruction(spelling: str, dtype: DType, *operands: Scalar) -> Scalar:
     trace = current(spelling)
     words = [word(trace, operand) for operand in operands]
     made = trace.value(dtype)
-    trace.instruction(spelling, made.operand, *words)  # type: ignore[arg-type]
+    trace.instruction(spelling, home(made), *words)
     return made
 
 
@@ -52,7 +52,9 @@ def apply(use: str, sequences: Mapping[str, Sequence32], *operands: object) -> S
     trace = current(use)
     dtype, values = common(trace, use, operands)
     if dtype.kind != "float":
-        raise OperandError(f"{use} takes a float, not {dtype.name}; write pt.cast(x, pt.float32)" + where(trace))
+        raise OperandError(
+            f"{use} takes a float, not {dtype.name}; write pt.cast(x, pt.float32)" + where(trace)
+        )
     sequence = sequences.get(dtype.name)
     if sequence is not None:
         return sequence(*values)

@@ -34,13 +34,13 @@ def _reduced(x: Scalar) -> tuple[Scalar, Scalar]:
     """
     trace = current("pt.sin")
     shifted = fma(x, _TWO_OVER_PI, _ROUND)
-    k = shifted - _ROUND  # type: ignore[operator]
+    k = shifted - _ROUND
     near = x
     for part in _PIO2:
         near = fma(k, -part, near)
     rest, quadrant = reg(float32, near), reg(int32, bitcast(shifted, int32))
     after = trace.label("reduced")
-    branch(trace, after, when=abs(x) <= _LARGE)  # type: ignore[arg-type]
+    branch(trace, after, when=abs(x) <= _LARGE)
     far, turns = _reduced_far(x)
     rest.set(far)
     quadrant.set(turns)
@@ -52,23 +52,23 @@ def _reduced_far(x: Scalar) -> tuple[Scalar, Scalar]:
     """The same for 2**15 <= |x|: |x| is an integer of 32 bits times a power of two; its product with the 96 bits of 2 / pi
     that start at that power's place gives x * 2 / pi modulo 4 with 62 fraction bits."""
     bits = bitcast(x, uint32)
-    start = ((bits >> 23) & 255) - 96  # type: ignore[operator]
-    integer = ((bits & 0x7FFFFF) | 0x800000) << 8  # type: ignore[operator]
+    start = ((bits >> 23) & 255) - 96
+    integer = ((bits & 0x7FFFFF) | 0x800000) << 8
     high, middle, low = _window(start)
     below = instruction("mul.hi.u32", uint32, integer, low)
     lower = instruction("mad.wide.u32", uint64, integer, middle, cast(below, uint64))
-    upper = cast(lower >> 32, uint32) + integer * high  # type: ignore[operator]
+    upper = cast(lower >> 32, uint32) + integer * high
     turns = bitcast(pack(cast(lower, uint32), upper), int64)
-    quadrant = cast(bitcast(turns, uint64) + (1 << 61) >> 62, int32)  # type: ignore[operator]
-    quarter = cast(turns << 2, float64) * (1.5707963267948966 * 2.0**-64)  # type: ignore[operator]
-    rest = cast(quarter, float32) + (x - x)  # type: ignore[operator]
+    quadrant = cast(bitcast(turns, uint64) + (1 << 61) >> 62, int32)
+    quarter = cast(turns << 2, float64) * (1.5707963267948966 * 2.0**-64)
+    rest = cast(quarter, float32) + (x - x)
     negative = x < 0
     return select(negative, -rest, rest), select(negative, -quadrant, quadrant)
 
 
 def _window(start: Scalar) -> tuple[Scalar, ...]:
     """96 bits of the table from bit `start` on (32 <= start < 160), the most significant word first."""
-    index, shift = start >> 5, start & 31  # type: ignore[operator]
+    index, shift = start >> 5, start & 31
     first, low, third = index < 2, index < 3, index < 4
     words = []
     for n in range(4):
@@ -79,19 +79,19 @@ def _window(start: Scalar) -> tuple[Scalar, ...]:
 
 
 def _sine_of(r: Scalar) -> Scalar:
-    s = r * r  # type: ignore[operator]
+    s = r * r
     return fma(s * r, polynomial(s, _SIN), r)
 
 
 def _cosine_of(r: Scalar) -> Scalar:
-    s = r * r  # type: ignore[operator]
+    s = r * r
     return fma(s * s, polynomial(s, _COS), fma(s, -0.5, 1.0))
 
 
 def _turned(r: Scalar, q: Scalar) -> Scalar:
     """sin(r + q pi / 2)."""
-    value = select((q & 1) != 0, _cosine_of(r), _sine_of(r))  # type: ignore[operator]
-    return select((q & 2) != 0, -value, value)  # type: ignore[operator]
+    value = select((q & 1) != 0, _cosine_of(r), _sine_of(r))
+    return select((q & 2) != 0, -value, value)
 
 
 def sin_32(x: Scalar) -> Scalar:
@@ -100,40 +100,40 @@ def sin_32(x: Scalar) -> Scalar:
 
 def cos_32(x: Scalar) -> Scalar:
     r, q = _reduced(x)
-    return _turned(r, q + 1)  # type: ignore[operator]
+    return _turned(r, q + 1)
 
 
 def tan_32(x: Scalar) -> Scalar:
     r, q = _reduced(x)
     sine, cosine = _sine_of(r), _cosine_of(r)
-    odd = (q & 1) != 0  # type: ignore[operator]
-    return select(odd, -cosine, sine) / select(odd, sine, cosine)  # type: ignore[operator, no-any-return]
+    odd = (q & 1) != 0
+    return select(odd, -cosine, sine) / select(odd, sine, cosine)
 
 
 def _arctangent_of(r: Scalar) -> Scalar:
     """atan of 0 <= r <= 1."""
-    s = r * r  # type: ignore[operator]
+    s = r * r
     return fma(s * r, polynomial(s, _ATAN), r)
 
 
 def _from(high: float, low: float, angle: Scalar) -> Scalar:
     """high + low - angle, high and low being the two parts of a multiple of pi / 2."""
-    return high + (low - angle)  # type: ignore[operator, no-any-return]
+    return high + (low - angle)
 
 
 def atan_32(x: Scalar) -> Scalar:
-    t = abs(x)  # type: ignore[arg-type]
+    t = abs(x)
     steep = t > 1.0
     angle = _arctangent_of(select(steep, 1.0 / t, t))
     return instruction("copysign.f32", float32, x, select(steep, _from(_HALF_PI, _HALF_PI_LOW, angle), angle))
 
 
 def atan2_32(y: Scalar, x: Scalar) -> Scalar:
-    ax, ay = abs(x), abs(y)  # type: ignore[arg-type]
+    ax, ay = abs(x), abs(y)
     longer, shorter = maximum(ax, ay), minimum(ax, ay)
-    ratio = select(shorter == longer, float32(1), shorter / longer)  # type: ignore[operator]
+    ratio = select(shorter == longer, float32(1), shorter / longer)
     angle = _arctangent_of(select(longer == 0, float32(0), ratio))
     angle = select(ay > ax, _from(_HALF_PI, _HALF_PI_LOW, angle), angle)
     angle = select(bitcast(x, int32) < 0, _from(_PI, _PI_LOW, angle), angle)
     known = (x == x) & (y == y)
-    return select(known, instruction("copysign.f32", float32, y, angle), x + y)  # type: ignore[operator]
+    return select(known, instruction("copysign.f32", float32, y, angle), x + y)
