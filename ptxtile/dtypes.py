@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from ptxtile import tracing
+from ptxtile import location, tracing
 from ptxtile.encoding import Number, encode, normalize
 from ptxtile.errors import TraceError
 
@@ -180,7 +180,7 @@ class Scalar(metaclass=DType):
         if self.value is None:
             raise TraceError(
                 f"a run-time {type(self).name} was used as {use}: its value exists only when the kernel runs; "
-                f"use {instead}"
+                f"use {instead}" + location.quote(location.here())
             )
         return self.value
 

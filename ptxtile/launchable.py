@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from ptxtile import location
 from ptxtile.builder import parameters
+from ptxtile.builder.convert import counted
 from ptxtile.builder.entry import block_shape, check_name, extents, trace_entry
 from ptxtile.builder.parameters import Plan, Pointer
 from ptxtile.builder.tensors import Dim, Tensor
@@ -196,7 +197,7 @@ class Kernel:
         planned = self._plan
         if len(args) != len(planned.names):
             raise OperandError(
-                f"{self.name} takes {len(planned.names)} arguments ({', '.join(planned.names)}); {len(args)} were given"
+                f"{self.name} takes {len(planned.names)} arguments ({', '.join(planned.names)}); {counted(len(args))} given"
             )
         found: dict[str, tuple[int, str]] = {}
         for name, description, given in zip(planned.names, planned.descriptions, args):

@@ -90,7 +90,11 @@ class Addressable(Protocol):
 
 
 class Mismatch(Exception):
-    """Why operands do not fit one signature. Never leaves this module."""
+    """Why a value does not fit a slot; never leaves the library. `whole`: the reason needs no word of what is due."""
+
+    def __init__(self, reason: str, whole: bool = False) -> None:
+        super().__init__(reason)
+        self.whole = whole
 
 
 def is_packed(type_: str) -> bool:
@@ -128,10 +132,18 @@ def expected(slot: Slot) -> str:
         return f"a {slot.kind}"
     type_ = slot.type
     if is_packed(type_):
-        return f"{type_}, carried in uint{type_bits(type_)} (pt.pack makes such a constant)"
+        return f"{type_} packed in a uint{type_bits(type_)}"
     if not slot.register:
         return f"an integer constant{' from %d to %d' % slot.bounds if slot.bounds else ''}"
     return f"{type_}"
+
+
+def refusal(slot: Slot, value: object, reason: Mismatch) -> str:
+    """Why a value does not stand in a slot, for a message."""
+    if reason.whole:
+        return f"operand {slot.name}: {reason}"
+    detail = f": {reason}" if str(reason) else ""
+    return f"operand {slot.name} takes {expected(slot)}, not {given(value)}{detail}"
 
 
 def given(value: object) -> str:
@@ -159,7 +171,7 @@ def literal(dtype: DType, value: int | float) -> Integer | Float:
 def _number(slot: Slot, value: int | float) -> Converted:
     type_ = slot.type or ""
     if is_packed(type_):
-        raise Mismatch(f"a plain {value!r} is not packed: pass pt.pack(…), a typed constant of the carrier")
+        raise Mismatch(f"a plain number holds one value: pack it, pt.pack({value!r}, …, dtype=…)")
     if type_ == ".pred":
         raise Mismatch("a predicate is a run-time bool_")
     if not slot.register or type_[1:2] in ("u", "s", "b"):
@@ -200,7 +212,8 @@ def _scalar(trace: Trace, form: Form, slot: Slot, value: Scalar) -> Converted:
     trace.live(value, form.spelling)
     if slot.role != "in" and not value.mutable:
         raise Mismatch(
-            f"a destination must be a variable: this {dtype.name} is a value; make the variable with pt.reg({dtype!r})"
+            f"a destination must be a variable, and this {dtype.name} is a value; make one with pt.reg({dtype!r})",
+            True,
         )
     return value.operand  # type: ignore[return-value]
 
@@ -317,8 +330,7 @@ def _try(
         try:
             words.append(convert(trace, form, slot, operand))
         except Mismatch as reason:
-            detail = f": {reason}" if str(reason) else ""
-            reasons.append(f"operand {slot.name} takes {expected(slot)}, not {given(operand)}{detail}")
+            reasons.append(refusal(slot, operand, reason))
             return
     try:
         shapes = tuple(_shape(word) for word in words)
@@ -363,7 +375,12 @@ def _no_fit(form: Form, operands: Sequence[object], reasons: Sequence[str]) -> s
     lists = dict.fromkeys(
         ", ".join(slot.name for slot in s.operands) or "no operands" for s in form.signatures
     )
-    return f"{form.spelling} takes {' or '.join(lists)}; {len(operands)} operands were given"
+    return f"{form.spelling} takes {' or '.join(lists)}; {counted(len(operands))} given"
+
+
+def counted(count: int) -> str:
+    """ "1 was", "2 were"."""
+    return f"{count} was" if count == 1 else f"{count} were"
 
 
 def destination_dtype(slot: Slot) -> DType:

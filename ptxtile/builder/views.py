@@ -325,7 +325,7 @@ def _span(tensor: Tensor, dimension: int, part: slice) -> tuple[Extent, Extent]:
     start = ranges.constant(0) if part.start is None else _extent(part.start)
     stop = size if part.stop is None else _extent(part.stop)
     count = stop.plus(start, -1)
-    whole = part.start in (None, 0) and count == size
+    whole = start.known == 0 and count == size
     if count.known is None and not whole:
         raise LayoutError(
             f"the region {part.start!r}:{part.stop!r} has no length known while tracing: write start:start + length"

@@ -53,7 +53,9 @@ def _ewise(
     what = f"ewise({function.name})"
     group = scopes.group(trace, scope, what)
     if len(inputs) != len(function.parameters):
-        raise OperandError(f"{what} takes {len(function.parameters)} inputs; {len(inputs)} were given")
+        raise OperandError(
+            f"{what} takes {len(function.parameters)} inputs; {convert.counted(len(inputs))} given"
+        )
     rows, repeat = _registers(f"{what}: dst", dst, group)
     if dst.dtype is not function.returns:
         raise OperandError(

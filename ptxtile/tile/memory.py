@@ -89,7 +89,9 @@ def _access(form: Form, operands: Sequence[object], policy: object) -> Access:
     loads = first.role == "out"
     order = "registers, memory" if loads else "memory, registers"
     if len(operands) != 2:
-        raise OperandError(f"{form.spelling} takes 2 operands ({order}); {len(operands)} were given")
+        raise OperandError(
+            f"{form.spelling} takes 2 operands ({order}); {convert.counted(len(operands))} given"
+        )
     held, memory = operands if loads else reversed(operands)
     slot, memory_slot = (first, second) if loads else (second, first)
     if not isinstance(memory, Tensor) or not isinstance(memory.bound, Memory):
@@ -116,9 +118,8 @@ def _values(trace: Trace, access: Access, group: Group, parts: Split) -> Sequenc
         try:
             word = convert.settle(trace, convert.convert(trace, access.form, slot, access.value))
         except Mismatch as reason:
-            detail = f": {reason}" if str(reason) else ""
             raise OperandError(
-                f"{access.name('registers')} takes {convert.expected(slot)}, not {convert.given(access.value)}{detail}"
+                f"{access.form.spelling}: {convert.refusal(slot, access.value, reason)}"
             ) from None
         return [word] * parts.issues
     what = access.name("registers")

@@ -133,7 +133,7 @@ def choose(trace: Trace, form: Form, operands: Sequence[object]) -> Signature:
         counts = sorted({len(signature.operands) for signature in form.signatures})
         lists = dict.fromkeys(", ".join(slot.name for slot in s.operands) or "none" for s in form.signatures)
         raise OperandError(
-            f"{form.spelling} takes {' or '.join(map(str, counts))} operands ({' or '.join(lists)}); {len(operands)} were given"
+            f"{form.spelling} takes {' or '.join(map(str, counts))} operands ({' or '.join(lists)}); {convert.counted(len(operands))} given"
         )
     unique = list(dict.fromkeys(reasons))
     if len(unique) == 1:
@@ -156,8 +156,7 @@ def _why_not(trace: Trace, form: Form, slot: Slot, given: object) -> str:
     try:
         convert.convert(trace, form, slot, given)
     except Mismatch as reason:
-        detail = f": {reason}" if str(reason) else ""
-        return f"operand {slot.name} takes {convert.expected(slot)}, not {convert.given(given)}{detail}"
+        return convert.refusal(slot, given, reason)
     return ""
 
 
