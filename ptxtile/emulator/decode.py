@@ -9,6 +9,7 @@ from ptxtile.emulator.program import Code, Program, Site
 from ptxtile.emulator.report import stop
 from ptxtile.emulator.special import known
 from ptxtile.emulator.step import ACTIONS, CONTROLS, Control, Run, Step
+from ptxtile.emulator.support import supports
 from ptxtile.emulator.values import compile_value
 from ptxtile.ir.operand import Address, Arguments, Label, Operand as Written, Pair, Special, Symbol, Vector
 
@@ -109,14 +110,15 @@ def _step(program: Program, code: Code, site: Site) -> Step:
 
 
 def _behaviour(program: Program, site: Site) -> tuple[Run | None, Control | None]:
-    opcode = site.opcode
+    opcode, spelling = site.opcode, site.instruction.form.spelling
+    if not supports(spelling):
+        raise stop("unsupported", f"the emulator cannot run {spelling} yet", site)
     if opcode in CONTROLS:
         return None, CONTROLS[opcode](program, site)
     if opcode in ACTIONS:
         return ACTIONS[opcode](program, site), None
     function = semantics.find(opcode)
-    if function is None:
-        raise stop("unsupported", f"the emulator cannot run {site.instruction.form.spelling} yet", site)
+    assert function is not None, spelling
     return compile_value(program, site, function), None
 
 

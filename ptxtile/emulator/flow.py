@@ -125,12 +125,13 @@ def _post_dominators(edges: Sequence[tuple[int, ...]]) -> tuple[list[int | None]
 
 
 def _cannot_end(forward: list[list[int]], end: int) -> list[int]:
-    """Blocks to give an edge to the end, so that every block reaches it: the last block of each endless loop."""
+    """Blocks to give an edge to the end, so that every block reaches it: the first block of each endless loop."""
     backward = _reversed(forward)
     reached = set(_reverse_postorder(backward, end))
+    on_cycle = cycles([*forward[:end], []]) if len(reached) <= end else []
     extra: list[int] = []
-    for b in reversed(range(end)):
-        if b not in reached:
+    for b in range(end):
+        if b not in reached and on_cycle[b]:
             extra.append(b)
             reached.update(_reverse_postorder(backward, b))
     return extra
@@ -161,7 +162,7 @@ def _reverse_postorder(edges: list[list[int]], root: int) -> list[int]:
     return finished[::-1]
 
 
-def cycles(edges: Sequence[tuple[int, ...]]) -> list[int]:
+def cycles(edges: Sequence[Sequence[int]]) -> list[int]:
     """For every block the number (from 1) of the strongly connected component whose cycles it is on, else 0."""
     forward = [list(targets) for targets in edges]
     backward = _reversed(forward)

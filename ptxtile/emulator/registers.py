@@ -77,7 +77,7 @@ class Registers:
         else:
             known = known.copy()
         known[where] = 0 if shadow is None else shadow
-        self._shadows[number] = known
+        self._shadows[number] = known if known.any() else None
 
     def _first(self, number: int) -> Bits:
         """The register before anything was written: zeros, all of them undefined."""

@@ -125,8 +125,8 @@ def vote(program: Program, site: Site) -> Control:
         if mode == ".ballot":
             ballot = (true.astype(np.uint32) << LANES.astype(np.uint32)).sum(axis=1, dtype=np.uint32)
             return (np.repeat(ballot[:, None], 32, axis=1),)
-        some = true.any(axis=1)
-        every = (true | ~meeting.present).all(axis=1)
+        some: NDArray[np.bool_] = np.any(true, axis=1)
+        every: NDArray[np.bool_] = np.all(true | ~meeting.present, axis=1)
         result: NDArray[np.bool_] = {".all": every, ".any": some, ".uni": every | ~some}[mode]
         return (np.repeat(result[:, None], 32, axis=1),)
 

@@ -115,7 +115,7 @@ def trap(program: Program, site: Site) -> Control:
     return run
 
 
-@action("brkpt", "nanosleep", "pmevent")
+@action("brkpt", "nanosleep", "pmevent", "setmaxnreg", "griddepcontrol")
 def nothing(program: Program, site: Site) -> Run:
     """Instructions without an effect that a program can see."""
     return lambda lanes: None
