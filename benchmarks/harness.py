@@ -1,0 +1,198 @@
+"""Measures contenders in turn: round by round, on one core, in one process group, with ratios and their spread.
+
+A contender is a process that stays (`Served`: it runs `worker.serve` and times each round itself) or a command that is
+started anew each round (`Fresh`: its wall time counts). Round r asks every contender once, in an order that rotates
+with r, so that a busy machine slows all of them alike; a ratio is taken within a round, never between runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+Facts = dict[str, object]
+
+
+def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a measured process: this checkout importable, byte code cached, nothing read from the user."""
+    left_out = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONSTARTUP")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    return {**kept, "PTXTILE_DEVICE": "emulator", **(changes or {})}
+
+
+@dataclass
+class Served:
+    """A process of its own that stays for all rounds. `argv` starts a script that calls `worker.serve`."""
+
+    name: str
+    argv: Sequence[str]
+    changes: Mapping[str, str] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
+
+    def __enter__(self) -> Served:
+        paths = os.pathsep.join([str(ROOT / "benchmarks"), *([str(ROOT)] if self._is_ours() else [])])
+        self._process = subprocess.Popen(
+            self.argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment({"PYTHONPATH": paths, **self.changes}),
+        )
+        self.facts = json.loads(self._answer())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.communicate()
+
+    def _is_ours(self) -> bool:
+        return self.argv[0] == sys.executable
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name} ended: {shlex.join(self.argv)} (status {self._process.wait()})")
+        return line
+
+    def round(self) -> float:
+        """One round's seconds, as the process measured them."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("round\n")
+        self._process.stdin.flush()
+        return float(json.loads(self._answer()))
+
+
+@dataclass
+class Fresh:
+    """A command that is started anew for every round; its wall time counts."""
+
+    name: str
+    argv: Sequence[str]
+    changes: Mapping[str, str] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
+
+    def __enter__(self) -> Fresh:
+        self.round()  # fills caches of byte code and files
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def round(self) -> float:
+        """One round's seconds, from start to exit."""
+        known = environment({"PYTHONPATH": str(ROOT), **self.changes})
+        start = time.perf_counter()
+        subprocess.run(self.argv, env=known, check=True, stdout=subprocess.DEVNULL)
+        return time.perf_counter() - start
+
+
+Contender = Served | Fresh
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median, quartiles and extremes of a list of numbers."""
+
+    median: float
+    low: float
+    high: float
+    least: float
+    most: float
+
+    @staticmethod
+    def of(values: Sequence[float]) -> Spread:
+        ordered = sorted(values)
+        if len(ordered) == 1:
+            return Spread(*(ordered * 5))
+        low, middle, high = statistics.quantiles(ordered, n=4, method="inclusive")
+        return Spread(middle, low, high, ordered[0], ordered[-1])
+
+    def text(self, scale: float, unit: str) -> str:
+        """ "12.1 ms (quartiles 11.8 to 12.9, least 11.5)" with the unit given; scale from seconds."""
+        shown = [f"{value * scale:.3g}" for value in (self.median, self.low, self.high, self.least)]
+        return f"{shown[0]}{unit} (quartiles {shown[1]} to {shown[2]}, least {shown[3]})"
+
+
+def measure(contenders: Sequence[Contender], rounds: int, core: int | None = None) -> dict[str, list[float]]:
+    """Seconds of every contender, round by round, on one core where the system can say which."""
+    pin(core)
+    times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    for turn in range(rounds):
+        start = turn % len(contenders)
+        for contender in [*contenders[start:], *contenders[:start]]:
+            times[contender.name].append(contender.round())
+    return times
+
+
+def pin(core: int | None) -> None:
+    """Keep this process, and those it starts from now on, on one core (Linux)."""
+    if hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {allowed[-1] if core is None else core})
+
+
+def ratios(times: Mapping[str, Sequence[float]], over: str, under: str) -> Spread:
+    """How many times longer `over` took than `under`, round by round."""
+    return Spread.of([slow / fast for slow, fast in zip(times[over], times[under], strict=True)])
+
+
+def differences(times: Mapping[str, Sequence[float]], more: str, less: str) -> Spread:
+    """How many seconds longer `more` took than `less`, round by round."""
+    return Spread.of([long - short for long, short in zip(times[more], times[less], strict=True)])
+
+
+def machine() -> Facts:
+    """What a number was measured on."""
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "load before": [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None,
+        "python": platform.python_version(),
+        "commit": _said("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"),
+        "driver": _said("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+
+
+def _said(*argv: str) -> str | None:
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip() or None
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def write(
+    name: str, contenders: Sequence[Contender], times: Mapping[str, Sequence[float]], results: Facts
+) -> Path:
+    """Keep a run under benchmarks/results/, with what is needed to judge and repeat it."""
+    RESULTS.mkdir(exist_ok=True)
+    said = {
+        "benchmark": name,
+        "command": shlex.join(["python", *sys.argv]),
+        "machine": machine(),
+        "contenders": {contender.name: contender.facts for contender in contenders},
+        "results": results,
+        "seconds": {key: [round(value, 7) for value in values] for key, values in times.items()},
+    }
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(said, indent=1, default=vars) + "\n", encoding="utf-8")
+    return path
