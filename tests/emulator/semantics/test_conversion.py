@@ -55,7 +55,7 @@ def test_float_to_integer_clamps(mode, name, target, rational, run):
     low, high = _limits(*target)
     wanted = [
         Fraction(n) + Fraction(rng.randrange(-4, 5), 4)
-        for n in (0, 1, 2, low, high, high // 3)
+        for n in (0, 1, 2, low, high, high // 3, high - high // 5)
         for _ in range(8)
     ]
     bits = [rational.encode(x, form, "rn") for x in wanted] + [

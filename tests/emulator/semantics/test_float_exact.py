@@ -148,6 +148,11 @@ def test_f64_fma_of_moderate_numbers_at_ties_and_cancellations(rational, run):
         else:
             c = rng.getrandbits(52) | (1023 + rng.randrange(-70, 70)) << 52
         rows.append([a | rng.getrandbits(1) << 63, b, c | rng.getrandbits(1) << 63])
+    for place in range(26, 60):  # a tie that only the product's low half breaks: (1 + t)(1 - t) = 1 - t * t
+        tiny = Fraction(1, 1 << place)
+        a, b = (rational.encode(1 + t, F64, "rn") for t in (tiny, -tiny))
+        odd = [rng.getrandbits(52) | 1 | (1023 + 53) << 52 for _ in range(8)]
+        rows += [[a | rng.getrandbits(1) << 63, b, c | rng.getrandbits(1) << 63] for c in odd]
     [results] = run("fma.rn.f64", (".b64",) * 4, *zip(*rows))
     for row, got in zip(rows, results):
         a, b, c = (rational.decode(x, F64) for x in row)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ptxtile.emulator.numeric import FORMATS
+
 H, W, D = ".b16", ".b32", ".b64"
 NAN32, NAN16, NAN64 = 0x7FFFFFFF, 0x7FFF, 0xFFF8000000000000
 INF32, INF64 = 0x7F800000, 0x7FF0000000000000
@@ -97,6 +99,18 @@ def test_min_max_order_zeros(name, kind, bits, run):
     zero, minus = 0, 1 << (bits - 1)
     assert run(f"min.{name}", (kind,) * 3, [zero, minus], [minus, zero]) == [[minus, minus]]
     assert run(f"max.{name}", (kind,) * 3, [zero, minus], [minus, zero]) == [[zero, zero]]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("f16", H), ("bf16", H), ("f32", W), ("f64", D)])
+def test_min_max_of_numbers(name, kind, rational, run):
+    form = FORMATS[name]
+    rows = rational.operands(form, 2, name)
+    for op, choose in (("min", min), ("max", max)):
+        [results] = run(f"{op}.{name}", (kind,) * 3, *zip(*rows))
+        for row, got in zip(rows, results):
+            # Zeros tie as fractions; the sign decides among them.
+            key = {x: (rational.decode(x, form), -(x >> (form.bits - 1))) for x in row}
+            assert got == choose(row, key=key.__getitem__)
 
 
 def test_min_max_nans(run):
