@@ -121,7 +121,10 @@ class Barriers:
 
     def _agree(self, waiting: Waiting, own: NDArray[np.int64], wanted: NDArray[np.int64]) -> None:
         before = wanted[own]
-        differs = (before >= 0) & (before != waiting.wanted)
+        known = before >= 0
+        wanted[own] = waiting.wanted
+        before = np.where(known, before, wanted[own])
+        differs = before != waiting.wanted
         if differs.any():
             position = int(np.flatnonzero(differs)[0])
             text = (
@@ -129,7 +132,6 @@ class Barriers:
                 f"{_spell(int(before[position]))} and {_spell(int(waiting.wanted[position]))}"
             )
             raise self._error(text, waiting, position)
-        wanted[own] = waiting.wanted
 
     def _release(self, full: NDArray[np.bool_]) -> None:
         wave = self.wave

@@ -298,7 +298,8 @@ class Wave:
         for group in spinning:
             site = group.frame.steps[group.number].site
             first = self.thread_name(int(group.threads[0]))
-            lines.append(f"{count_of(len(group.threads), 'thread')} ({first}, …) poll at {at_line(site)}")
+            verb = "polls" if len(group.threads) == 1 else "poll"
+            lines.append(f"{count_of(len(group.threads), 'thread')} ({first}, …) {verb} at {at_line(site)}")
         live = int(self.live.sum())
         text = "deadlock: " + ("the 1 thread left waits" if live == 1 else f"all {live} threads left wait")
         where: Site | None = self.barriers.first_site() or self.rendezvous.first_site()

@@ -59,7 +59,11 @@ class Ordering:
         self.block = machine.block_threads
         self.now = 1
         self.released: dict[tuple[int, int], tuple[Claims, int, int]] = {}
-        self.fences = False
+        self.fences = any(
+            site.opcode in ("fence", "membar")
+            for code in machine.decoded.codes.values()
+            for site in code.sites
+        )
 
     def begin(self, wave: Wave) -> None:
         """A new wave's threads know nothing of anybody."""
@@ -182,11 +186,10 @@ class Ordering:
                 claims.update({("thread", int(number)): time for number in self.id[members]})
         return claims
 
-    def warp_sync(self, parts: Sequence[Threads]) -> None:
+    def warp_sync(self, threads: Threads) -> None:
         """bar.warp.sync: the threads of each warp among these know what the others of it had done."""
         self.now += 1
         wave = self.wave
-        threads = np.concatenate(list(parts))
         size = len(self.warp_time)
         count = np.bincount(wave.warp[threads], minlength=size)
         living = np.bincount(wave.warp[wave.live], minlength=size)
@@ -204,7 +207,6 @@ class Ordering:
     def fence(self, lanes: Lanes, scope: int, acquire: bool = True, release: bool = True) -> None:
         """fence, membar: earlier strong reads become acquiring, later strong writes releasing."""
         self.now += 1
-        self.fences = True
         for thread in lanes.threads.tolist():
             if acquire:
                 for claims, other_scope, releaser in self.observed.pop(thread, []):

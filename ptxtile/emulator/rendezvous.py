@@ -119,7 +119,10 @@ class Rendezvous:
                 target[rows[mine], columns[mine]] = source[mine]
         results = self._by_mask(alike[0].compute, ready, masks, sources)
         if alike[0].orders and wave.machine.ordering is not None:
-            wave.machine.ordering.warp_sync([a.threads[mine] for a, mine, _, _ in chosen])
+            together = np.concatenate([a.threads[mine] for a, mine, _, _ in chosen])
+            named = np.concatenate([a.mask[mine] for a, mine, _, _ in chosen])
+            for mask in np.unique(named):
+                wave.machine.ordering.warp_sync(together[named == mask])
         wave.happened()
         for a, mine, rows, columns in chosen:
             if not len(mine):

@@ -106,6 +106,8 @@ def _runner(
             outcome = outcome.value
         results = list(_flatten(outcome))
         undefined = combine(values, shadows) if any(shadow is not None for shadow in shadows) else None
+        if undefined is not None and not undefined.any():
+            undefined = None
         for leaf, kind, result in zip(leaves, kinds, results):
             if undefined is None:
                 leaf.write(lanes, result, None)

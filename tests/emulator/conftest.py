@@ -31,9 +31,7 @@ def run() -> Run:
     """`run(body, args, grid=1, block=32, …)` runs a kernel with that body."""
 
     def runs(body: str, args: list[Any], grid: Any = 1, block: Any = 32, **options: Any) -> None:
-        text = kernel(
-            body, options.pop("parameters", _parameters(args)), options.pop("module", "")
-        )
+        text = kernel(body, options.pop("parameters", _parameters(args)), options.pop("module", ""))
         launch(text, "k", grid, block, args, **options)
 
     return runs

@@ -259,7 +259,10 @@ def test_step_budget():
 
 
 def test_false_assumption(fail):
-    error = fail(EACH + "setp.lt.u32 %p3, %r1, 30;\n$assume_0_p3:\nst.global.b32 [%rd1], %r1;", [np.zeros(32, np.uint32)])
+    error = fail(
+        EACH + "setp.lt.u32 %p3, %r1, 30;\n$assume_0_p3:\nst.global.b32 [%rd1], %r1;",
+        [np.zeros(32, np.uint32)],
+    )
     assert (error.kind, error.line) == ("assume", 11)
     assert str(error) == (
         "false assumption: pt.assume takes for granted what is not so here\n"
