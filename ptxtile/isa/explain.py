@@ -78,6 +78,9 @@ def no_form(spelling: str) -> Fault:
         return _fault(
             head, spelling, [Mark(starts[at], max(len(words[at]) - 1, 1), reason)], _close(spelling)
         )
+    completing = _completing(known, words)
+    if completing:
+        return _fault(head, spelling, [Mark(len(spelling), 1, f"it lacks {_listed(completing)}")], _close(spelling))
     broken = _broken(known, words)
     if broken is not None:
         marks = [_clause_mark(name, words, clause) for clause in broken]
@@ -169,6 +172,23 @@ def _named(name: str, words: Sequence[str], clause: Clause) -> set[str]:
             for mod in mods:
                 found.update(line.sets.get(mod, ()))
     return found
+
+
+def _completing(opcode: Opcode, words: Sequence[str]) -> list[str]:
+    """The modifiers of which a single one more makes a form."""
+    found: dict[str, None] = {}
+    for line in opcode.candidates(words):
+        for values, _ in match.fillings(line, words, complete=False):
+            lacks = [
+                place
+                for place, piece in enumerate(line.pieces)
+                if piece.kind == "required" and values[place] is None
+            ]
+            for word in line.pieces[lacks[0]].values if len(lacks) == 1 else ():
+                whole = [word if place == lacks[0] else value for place, value in enumerate(values)]
+                if table.analyse(opcode.name + "".join(filter(None, whole))) is not None:
+                    found[word] = None
+    return list(found)
 
 
 def _missing(opcode: Opcode, words: Sequence[str]) -> str:
