@@ -86,10 +86,3 @@ def names() -> frozenset[str]:
     """Every opcode that has a pure function."""
     find("")
     return frozenset(_values)
-
-
-def supports(opcode: str, modifiers: tuple[str, ...]) -> bool:
-    """Whether the pure function of an opcode, if it has one, computes the form with these modifiers."""
-    from ptxtile.emulator.semantics import chapters
-
-    return find(opcode) is not None and chapters.covers(opcode, modifiers)
