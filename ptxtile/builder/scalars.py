@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from ptxtile import location
 from ptxtile.builder import folding, operators, ranges
 from ptxtile.builder.convert import guard as guard_of
 from ptxtile.builder.trace import Trace
@@ -92,7 +93,7 @@ def fma(a: object, b: object, c: object) -> Scalar:
 # --- where a thread is ----------------------------------------------------------------------------------------------
 def _axis(axis: str, use: str) -> int:
     if axis not in AXES:
-        raise OperandError(f'{use} takes "x", "y" or "z", not {axis!r}')
+        raise OperandError(f'{use} takes "x", "y" or "z", not {axis!r}' + location.quote(location.here()))
     return AXES.index(axis)
 
 
