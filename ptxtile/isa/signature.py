@@ -190,7 +190,7 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
     return Operand(
         name=name,
         role=cast("object", role),  # type: ignore[arg-type]
-        kind="vector" if length > 1 else "value",
+        kind="vector" if length > 1 or "braced" in flags else "value",
         type=known.name,
         carrier=known.carrier,
         registers=types.wider(known.name) if "wide" in flags else known.registers,
