@@ -17,17 +17,20 @@ from ptxtile.ir.reading import Reading
 from ptxtile.isa.form import Signature
 
 # An address may be formed of a symbol of these spaces under this modifier of the instruction.
+_SHARED, _PARAM = frozenset(["shared"]), frozenset(["param"])
 _SPACES = {
-    ".shared": "shared",
-    ".shared::cta": "shared",
-    ".shared::cluster": "shared",
-    ".global": "global",
-    ".local": "local",
-    ".const": "const",
-    ".param": "param",
-    ".param::entry": "param",
-    ".param::func": "param",
+    "": frozenset(["global", "shared", "const", "local"]),
+    ".shared": _SHARED,
+    ".shared::cta": _SHARED,
+    ".shared::cluster": _SHARED,
+    ".global": frozenset(["global"]),
+    ".local": frozenset(["local"]),
+    ".const": frozenset(["const"]),
+    ".param": _PARAM,
+    ".param::entry": _PARAM,
+    ".param::func": _PARAM,
 }
+_STATE_SPACES = frozenset(["global", "shared", "const", "local", "param"])
 
 
 def check_text(text: str, target: Optional[str] = None) -> list[Diagnostic]:
@@ -142,12 +145,14 @@ class _Check:
 
     def _spaces(self, record: Instruction, signature: Signature, position: int) -> None:
         for declared, given in zip(signature.operands, record.operands):
-            if not isinstance(given, Address) or not isinstance(given.base, Symbol) or not declared.space:
+            if not isinstance(given, Address) or not isinstance(given.base, Symbol) or declared.space is None:
                 continue
             wanted, space = _SPACES.get(declared.space), given.base.space
-            if wanted is not None and space in _SPACES.values() and space != wanted:
-                message = f"{given.base.name} is in .{space}; {record.form.spelling} wants an address in {declared.space}"
-                self.faults.append(Fault(message, position))
+            if wanted is None or space not in _STATE_SPACES or space in wanted:
+                continue
+            where = f"an address in {declared.space}" if declared.space else "a generic address"
+            message = f"{given.base.name} is in .{space}; {record.form.spelling} wants {where}"
+            self.faults.append(Fault(message, position))
 
 
 def _has_symbol(operands: tuple[Operand, ...]) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Optional, Union
 from ptxtile import isa
 from ptxtile.ir import module as m
 from ptxtile.ir.instruction import Instruction
-from ptxtile.ir.operand import Operand, Special
+from ptxtile.ir.operand import Special
 
 if TYPE_CHECKING:
     from ptxtile.location import Mark
@@ -65,14 +65,18 @@ def availability(version: str, target: str) -> Mapping[str, str]:
 def demands(items: Iterable[m.Item]) -> list[Demand]:
     """One Demand for each different thing, at its first use, in order."""
     found: dict[object, Demand] = {}
+    settled: set[object] = set()  # signatures that were seen and take no special register
     for item in items:
         if isinstance(item, (m.Function, m.Variable)):
             _keep(found, item_demands(item))
         if isinstance(item, m.Function):
             for statement in statements(item.body or ()):
-                if isinstance(statement, Instruction):
-                    if id(statement.signature) not in found or Special in map(type, statement.operands):
+                if type(statement) is Instruction:
+                    signature = statement.signature
+                    if id(signature) not in settled:
                         _keep(found, instruction_demands(statement))
+                        if signature is not None and not any(slot.special for slot in signature.operands):
+                            settled.add(id(signature))
                 elif isinstance(statement, (m.Variable, m.RegisterDeclaration, m.Loc)):
                     _keep(found, item_demands(statement))
     return list(found.values())

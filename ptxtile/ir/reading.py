@@ -135,7 +135,7 @@ class Reading:
         if found is None:
             return len(self.text)
         first = found[0][0]
-        if first in "@$%_" or first.isalpha():
+        if first in "@$%_" or (first.isascii() and first.isalpha()):
             self.stopped = True
             self.report(Fault(f"the statement that begins with {_shown(found[0])} has no end", found.start()))
             return len(self.text)
@@ -226,6 +226,8 @@ class Reading:
             plan = planner.plan(node)
             leaves = [leaf.text for leaf in planner.leaves]
             self._check_leaves(planner, plan, scope, start)
+            if node.guard is not None:
+                _guard(plan, node.guard.text, scope, start + node.guard.start)
             instruction = _build(plan, leaves, scope)
         except Fault as fault:
             raise Fault(fault.message, fault.position or at, fault.hint) from None
@@ -417,13 +419,15 @@ def _build(plan: Plan, leaves: list[str], scope: Scope) -> Instruction:
             operands = tuple([table.unwrapped(each) for each in operands])
             break
     signature = table.bind(form, operands)
-    guard = None
-    if plan.guarded:
-        register = words[leaves[0]]
-        if not isinstance(register, Register) or register.type != "pred":
-            raise Fault(f"a guard is a predicate register; {leaves[0]} is none")
-        guard = Guard(register, plan.negated)
+    guard = _guard(plan, leaves[0], scope, 0) if plan.guarded else None
     return Instruction(form, operands, guard, signature)
+
+
+def _guard(plan: Plan, name: str, scope: Scope, start: int) -> Guard:
+    register = scope.words[name]
+    if not isinstance(register, Register) or register.type != "pred":
+        raise Fault(f"a guard is a predicate register; {name} is none", start)
+    return Guard(register, plan.negated)
 
 
 def _shown(text: str) -> str:

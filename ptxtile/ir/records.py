@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Union
 
-from ptxtile import isa
 from ptxtile.ir import module as m
 from ptxtile.ir import syntax
 from ptxtile.ir.constant import Fault
@@ -17,6 +16,8 @@ from ptxtile.ir.syntax import Align, Attribute, DeclarationNode, Declarator, Par
 _LINKAGE = frozenset(["visible", "extern", "weak", "common"])
 _SPACES = frozenset(["reg", "const", "global", "local", "param", "shared", "tex"])
 _VECTORS = {"v2": 2, "v4": 4}
+_FLOATS = frozenset(["f16", "f16x2", "f32", "f64"])
+_MOST_VARIABLES = 1 << 16
 _OPAQUE = frozenset(["texref", "samplerref", "surfref"])
 
 
@@ -100,6 +101,8 @@ class Declarer:
             raise Fault("a declaration needs a state space, such as .reg or .global", node.start)
         if not prefixes.type:
             raise Fault(f".{prefixes.space} declares nothing without a type", node.start)
+        if prefixes.space == "param" and scope.parent is None:
+            raise Fault("a .param variable belongs in a function", node.start)
         if prefixes.space == "reg":
             return list(_registers(prefixes, node.declarators, scope))
         return [variable(prefixes, each, scope) for each in node.declarators]
@@ -162,7 +165,7 @@ class Declarer:
 
 def _registers(prefixes: Prefixes, declarators: Sequence[Declarator], scope: Scope) -> list[m.RegisterDeclaration]:
     """Neighbours with the same count share a record."""
-    if prefixes.type not in isa.REGISTER_BITS:
+    if prefixes.type in _OPAQUE:
         raise Fault(f"there are no registers of type .{prefixes.type}", prefixes.start)
     found: list[m.RegisterDeclaration] = []
     for each in declarators:
@@ -190,11 +193,17 @@ def _symbol_space(prefixes: Prefixes) -> str:
 def variable(prefixes: Prefixes, node: Declarator, scope: Scope) -> m.Variable:
     """One variable, whose name is declared before its initialiser is read: it may hold its own address."""
     name, space = node.name, _symbol_space(prefixes)
+    if prefixes.type == "pred":
+        raise Fault("a predicate is a register; no variable has the type .pred", prefixes.start)
     if node.number is None:
-        scope.declare(name.text, Symbol(name.text, space), name.start)
+        scope.declare_variable(name.text, space, prefixes.linkage, name.start)
+    elif not 0 < node.number <= _MOST_VARIABLES:
+        raise Fault(f"{name.text}<{node.number}>: 1 to {_MOST_VARIABLES} variables are possible", name.start)
     else:
-        for i in range(min(node.number, 1 << 16)):
-            scope.declare(f"{name.text}{i}", Symbol(f"{name.text}{i}", space), name.start)
+        for i in range(node.number):
+            scope.declare_variable(f"{name.text}{i}", space, prefixes.linkage, name.start)
+    initial = None if node.initial is None else _initial(node.initial, scope)
+    _check_initial(prefixes, node, initial)
     return m.Variable(
         prefixes.space,
         prefixes.type,
@@ -203,10 +212,32 @@ def variable(prefixes: Prefixes, node: Declarator, scope: Scope) -> m.Variable:
         prefixes.align,
         prefixes.vector,
         prefixes.linkage,
-        None if node.initial is None else _initial(node.initial, scope),
+        initial,
         tuple(prefixes.attributes),
         node.number,
     )
+
+
+def _check_initial(prefixes: Prefixes, node: Declarator, initial: m.Initial | None) -> None:
+    """Whether the variable may have a value, and of this form (5.4.4)."""
+    name = node.name
+    if initial is None:
+        if 0 in node.shape and prefixes.linkage != "extern" and prefixes.space != "param":
+            raise Fault(f"{name.text}[] has an extent left open, which only an .extern variable may", name.start)
+        return
+    if prefixes.space not in ("global", "const"):
+        raise Fault(f"a .{prefixes.space} variable takes no initial value", name.start)
+    shape = node.shape if prefixes.vector == 1 else (*node.shape, prefixes.vector)
+    stack: list[tuple[m.Initial, int]] = [(initial, 0)]
+    while stack:
+        value, depth = stack.pop()
+        if isinstance(value, tuple):
+            extent = shape[depth] if depth < len(shape) else 1
+            if extent and len(value) > extent:
+                raise Fault(f"{name.text} has {extent} elements where {len(value)} values are given", name.start)
+            stack.extend((each, depth + 1) for each in value)
+        elif prefixes.type in _OPAQUE or isinstance(value, Float) != (prefixes.type in _FLOATS):
+            raise Fault(f"{value} is no value of type .{prefixes.type}", name.start)
 
 
 def _initial(node: syntax.InitialNode, scope: Scope) -> m.Initial:
@@ -227,8 +258,31 @@ def _place(node: syntax.Place, scope: Scope) -> Symbol | m.GenericSymbol:
     return m.GenericSymbol(symbol) if node.generic else symbol
 
 
+_DIRECTIVES = {
+    "maxntid": (1, 3),
+    "reqntid": (1, 3),
+    "reqnctapercluster": (1, 3),
+    "minnctapersm": (1, 1),
+    "maxnctapersm": (1, 1),
+    "maxnreg": (1, 1),
+    "maxclusterrank": (1, 1),
+    "abi_preserve": (1, 1),
+    "abi_preserve_control": (1, 1),
+    "explicitcluster": (0, 0),
+    "blocksareclusters": (0, 0),
+    "noreturn": (0, 0),
+}
+
+
 def directive(node: syntax.DirectiveNode) -> m.Directive:
-    """A performance directive or .pragma."""
+    """A performance directive or .pragma (11.4)."""
+    if node.name != "pragma":
+        if node.name not in _DIRECTIVES:
+            raise Fault(f".{node.name} is no directive of a function", node.start)
+        low, high = _DIRECTIVES[node.name]
+        if not low <= len(node.values) <= high:
+            wanted = str(low) if low == high else f"{low} to {high}"
+            raise Fault(f".{node.name} takes {wanted} values, not {len(node.values)}", node.start)
     return m.Directive(node.name, node.values)
 
 

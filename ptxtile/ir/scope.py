@@ -12,6 +12,7 @@ from ptxtile.ir.operand import Integer, Label, Operand, Register, Selected, Sink
 
 Named = Union[Register, Symbol, Label, Vector]
 
+_DIGITS = "0123456789"
 _SINK = Sink()
 # A vector register's elements: position, and colour (5.4.2).
 _ELEMENTS = ("xyzw", "rgba")
@@ -55,7 +56,7 @@ class Offsets(dict[str, int]):
 class Scope:
     """One scope. `special` says whether a name is a special register."""
 
-    __slots__ = ("declared", "ends_in_digit", "labels", "numbered", "parent", "prototypes", "ranges", "special", "words")
+    __slots__ = ("declared", "externs", "labels", "numbered", "parent", "prototypes", "ranges", "special", "words")
 
     def __init__(self, parent: Optional[Scope], special: Callable[[str], bool]) -> None:
         self.parent = parent
@@ -63,7 +64,7 @@ class Scope:
         self.declared: dict[str, Named] = {}
         self.ranges: dict[str, tuple[int, str, int]] = {}
         self.numbered: dict[str, int] = {}
-        self.ends_in_digit = False
+        self.externs: set[str] = set()
         self.labels: set[str] = set()
         self.prototypes: set[str] = set()
         self.words = Words(self)
@@ -75,13 +76,22 @@ class Scope:
         if name in self.declared or self._in_range(name) is not None or name in self.labels:
             raise Fault(f"{name} is declared twice in the same scope", start)
         self.declared[name] = meaning
-        at = len(name)
-        while at > 1 and name[at - 1].isdigit():
-            at -= 1
-            if _is_index(name[at:]):
-                self.numbered[name[:at]] = min(int(name[at:]), self.numbered.get(name[:at], 1 << 62))
+        if name[-1] in _DIGITS:
+            prefix, index = _split(name)
+            if _is_index(index):
+                self.numbered[prefix] = min(int(index), self.numbered.get(prefix, 1 << 62))
         if self.words:
             self.words.clear()
+
+    def declare_variable(self, name: str, space: str, linkage: str, start: int) -> None:
+        """Declare a variable; one that was `.extern` may be declared again."""
+        if name in self.externs:
+            del self.declared[name]
+        self.declare(name, Symbol(name, space), start)
+        if linkage == "extern":
+            self.externs.add(name)
+        else:
+            self.externs.discard(name)
 
     def register(self, name: str, type_: str, vector: int, start: int) -> None:
         """Declare one register, or a vector of them."""
@@ -95,7 +105,6 @@ class Scope:
             name = f"{prefix}{self.numbered[prefix]}"
             raise Fault(f"{prefix}<{count}> declares {name} a second time in the same scope", start)
         self.ranges[prefix] = (count, type_, vector)
-        self.ends_in_digit = self.ends_in_digit or prefix[-1].isdigit()
         if self.words:
             self.words.clear()
 
@@ -134,20 +143,12 @@ class Scope:
         return None
 
     def _in_range(self, name: str) -> Optional[Named]:
-        if not self.ranges or name[-1] not in "0123456789":
+        if not self.ranges or name[-1] not in _DIGITS:
             return None
-        prefix = name.rstrip("0123456789")
+        prefix, index = _split(name)
         found = self.ranges.get(prefix)
-        if found is not None and _is_index(name[len(prefix) :]) and int(name[len(prefix) :]) < found[0]:
+        if found is not None and _is_index(index) and int(index) < found[0]:
             return _register(name, found[1], found[2])
-        if not self.ends_in_digit:
-            return None
-        at = len(name)
-        while at > 1 and name[at - 1].isdigit():
-            at -= 1
-            found = self.ranges.get(name[:at])
-            if found is not None and _is_index(name[at:]) and int(name[at:]) < found[0]:
-                return _register(name, found[1], found[2])
         return None
 
     def _part(self, text: str, base: str, part: str) -> Operand:
@@ -163,6 +164,12 @@ class Scope:
         if found is None:
             raise Fault(f"{text} is not declared")
         raise Fault(f"{base} has no part .{part}")
+
+
+def _split(name: str) -> tuple[str, str]:
+    """`%r12` is number 12 of the range `%r`: all digits at the end count, as for the assembler."""
+    prefix = name.rstrip(_DIGITS)
+    return prefix, name[len(prefix) :]
 
 
 def _is_index(digits: str) -> bool:

@@ -69,5 +69,5 @@ def is_special(name: str) -> bool:
 
 
 def is_type(name: str) -> bool:
-    """Whether `.name` is a type that a declaration may have."""
-    return "." + name in isa.all_types()
+    """Whether `.name` is a type that a register, variable or parameter may have."""
+    return name in isa.REGISTER_BITS

@@ -136,8 +136,7 @@ class _Writer:
             files.begin()
         while stack:
             for statement in stack[-1]:
-                if statement.__class__ is Instruction:
-                    assert isinstance(statement, Instruction)
+                if type(statement) is Instruction:
                     if files is not None and statement.mark is not None:
                         out.extend(files.loc(statement.mark))
                     out.append(indent + line(statement.form, statement.operands, statement.guard))

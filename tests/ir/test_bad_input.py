@@ -1,0 +1,100 @@
+"""Any text whatever ends in a Module, a ModuleSyntaxError or Diagnostics, soon."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ptxtile.errors import ModuleSyntaxError
+from ptxtile.ir import check_text, parse
+
+from .conftest import PROGRAMS
+
+HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
+MEGA = 1 << 20
+TEXTS: dict[str, Callable[[], str]] = {
+    "blocks": lambda: HEAD + ".entry k() " + "{" * 100_000,
+    "closed blocks": lambda: HEAD + ".entry k() " + "{" * 50_000 + "}" * 50_000,
+    "initialisers": lambda: HEAD + ".global .u32 a = " + "{" * 50_000 + "1" + "}" * 50_000 + ";",
+    "parentheses": lambda: HEAD + ".global .u32 a = " + "(" * 50_000 + "1" + ")" * 50_000 + ";",
+    "minuses": lambda: HEAD + ".global .u32 a = " + "-" * 50_000 + "1;",
+    "a word": lambda: HEAD + "a" * MEGA,
+    "words": lambda: HEAD + "a " * MEGA,
+    "labels": lambda: HEAD + ".entry k() {" + "a:" * 100_000,
+    "colons": lambda: HEAD + ":" * MEGA,
+    "spaced colons": lambda: HEAD + ".entry k() {" + "   :" * 100_000,
+    "dots": lambda: HEAD + "." * MEGA,
+    "directives": lambda: HEAD + ".foo\n" * 200_000,
+    "directives before a quote": lambda: HEAD + ".foo\n" * 200_000 + '"',
+    "sections": lambda: HEAD + ".section .a {\n" * 100_000,
+    "unended initialisers": lambda: HEAD + ".global .u32 a = 1\n" * 50_000,
+    "comments": lambda: HEAD + "/*" * MEGA,
+    "quotes": lambda: HEAD + '"' * MEGA,
+    "semicolons": lambda: HEAD + ";" * 20_000,
+    "a statement": lambda: HEAD + ".entry k() { add.u32 " + "a," * MEGA + "a; }",
+    "digits": lambda: HEAD + ".global .u32 a = " + "9" * MEGA + ";",
+    "a big range": lambda: HEAD + ".entry k() { .reg .b32 a<999999999>; ret; }",
+    "a bigger range": lambda: HEAD + ".entry k() { .reg .b32 a<99999999999999999999999>; ret; }",
+    "many variables": lambda: HEAD + ".global .u32 a<999999999>;",
+    "a shift": lambda: HEAD + ".global .u32 a = 1 << 0x7FFFFFFFFFFFFFFF;",
+    "null": lambda: HEAD + "\0" * 10_000,
+    "a long list": lambda: HEAD + ".global .u32 a[300000] = {" + "1," * 299_999 + "x};",
+    "unopened": lambda: HEAD + "}" * 20_000,
+    "lines without end": lambda: HEAD + ".entry k() {\n" + "add.u32 a, b, c\n" * 100_000,
+}
+
+
+def both(text: str) -> None:
+    try:
+        parse(text)
+    except ModuleSyntaxError as error:
+        assert error.line >= 1 and error.column >= 1
+    for found in check_text(text):
+        assert found.line >= 1 and found.column >= 1
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_sizes_that_overflow_or_hang_others(name: str) -> None:
+    text = TEXTS[name]()
+    start = time.process_time()
+    both(text)
+    assert time.process_time() - start < 20  # a hang, not a speed
+
+
+@given(st.text())
+def test_any_text(text: str) -> None:
+    both(text)
+    both(HEAD + ".entry k() {\n" + text)
+
+
+@given(st.text(alphabet=" \n{}()[];:,.@!%|_+-*/<>=\"0x1fabr"))
+def test_text_of_ptx_signs(text: str) -> None:
+    both(HEAD + ".entry k() { .reg .b32 a, b, r;\n" + text + "\nret; }")
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_truncated_and_garbled_programs(path: object) -> None:
+    from pathlib import Path
+
+    assert isinstance(path, Path)
+    text = path.read_text(encoding="utf-8")
+    chance = random.Random(path.stem)
+    for _ in range(12):
+        both(text[: chance.randrange(len(text))])
+        at = chance.randrange(len(text))
+        both(text[:at] + chance.choice("{};:,[]()\"'@\0é$ \n9") + text[at + chance.randrange(3) :])
+
+
+def test_every_planted_fault_is_found_at_its_line() -> None:
+    """A semicolon, comma, bracket or declaration taken away is told where it is missed, and nowhere else."""
+    lines = [".reg .b32 a, b;"] + ["add.u32 a, b, 1;"] * 5
+    for at in range(1, 6):
+        for broken in ("add.u32 a b, 1;", "add.u32 a, c, 1;", "add.u32 a, b, 1, 1;", "add.u99 a, b, 1;", "add.u32 a, b, [1;"):
+            body = [*lines[:at], broken, *lines[at + 1 :]]
+            found = check_text(HEAD + ".entry k() {\n" + "\n".join(body) + "\nret; }")
+            assert [each.line for each in found] == [5 + at], broken

@@ -1,0 +1,114 @@
+"""Everything that is wrong with a text, one Diagnostic a cause."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxtile.errors import Diagnostic, TargetError
+from ptxtile.ir import check_text
+
+FRAME = """.version {version}
+.target {target}
+.address_size 64
+.global .u32 far; .shared .u32 near;
+.visible .entry k(.param .u64 a)
+{{
+.reg .pred p, q; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .reg .b16 %h<9>;
+{body}
+ret;
+}}
+"""
+FIRST = 8  # the line of the body's first line
+
+
+def check(body: str, target: str = "sm_90", version: str = "8.0") -> list[Diagnostic]:
+    return check_text(FRAME.format(target=target, version=version, body=body))
+
+
+def only(body: str, target: str = "sm_90", version: str = "8.0") -> Diagnostic:
+    (found,) = check(body, target, version)
+    assert found.severity == "error"
+    return found
+
+
+def test_a_right_module_has_nothing(program: str) -> None:
+    assert [found for found in check_text(program) if "32-bit addresses" not in found.message] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "column", "message"),
+    [
+        ("fma.f32 %f1, %f2, %f3, %f4;", 1, "fma.f32 is not a PTX form"),
+        ("frobnicate.u32 %r1;", 1, "frobnicate.u32 is not a PTX form"),
+        ("add.u32 %r1, %r2;", 1, "add.u32 takes 3 operands, 2 given"),
+        ("add.u32 %r1, %r2, %d3;", 1, "add.u32 does not take these operands"),
+        ("add.u32 %r1, %f2, %r3;", 1, "add.u32 does not take these operands"),
+        ("add.u32 5, %r2, %r3;", 1, "add.u32 does not take these operands"),
+        ("  add.u32 %r1, %r2, %r9;", 21, "%r9 is not declared"),
+        ("add.u32 %r1, %r2, %r3", 1, "'ret' cannot stand here: , or ; is expected"),
+        ("ld.global.u32 %r1, [near];", 1, "near is in .shared; ld.global.u32 wants an address in .global"),
+        ("ld.shared.u32 %r1, [far];", 1, "far is in .global; ld.shared.u32 wants an address in .shared"),
+        ("ld.u32 %r1, [a];", 1, "a is in .param; ld.u32 wants a generic address"),
+        ("bfe.u32 %r1, %r2, 1, 300;", 1, "bfe.u32: operand 4 (c) is 300, but must be 0 to 255"),
+        ("add.rn.f32x2 %d1, %d2, %d3;", 1, "add.rn.f32x2 is not available on sm_90"),
+        (".reg .b32 %r<3>;", 11, "%r<3> is declared twice in the same scope"),
+        (".reg .b32 p;", 11, "p is declared twice in the same scope"),
+        ("x: x:", 4, "x is declared twice in the same scope"),
+        ("bra nowhere;", 5, "nowhere is not declared"),
+        ("add.u32 %r1, %r2, 0x1FFFFFFFFFFFFFFFF;", 19, "the integer 0x1FFFFFFFFFFFFFFFF does not fit in 64 bits"),
+    ],
+)
+def test_one_cause_is_one_diagnostic_at_its_place(body: str, column: int, message: str) -> None:
+    found = only(body)
+    line = FIRST + 1 if "'ret'" in message else FIRST
+    assert (found.line, found.column, found.message) == (line, column, message)
+
+
+def test_the_hint_says_what_would_be_right() -> None:
+    found = only("add.rn.f32x2 %d1, %d2, %d3;")
+    assert str(found) == "8:1: error: add.rn.f32x2 is not available on sm_90\n  it needs sm_100 or later"
+    found = only("add.u32 %r1, %r2, %d3;")
+    assert found.hint.startswith("  add.u32 d, a, b\n    operand 3 (b) must be a .u32 register")
+
+
+def test_versions() -> None:
+    found = only("{ .reg .b128 x; }", "sm_90", "8.2")
+    assert str(found) == "8:3: error: the type .b128 needs PTX ISA 8.3 on sm_90\n  the module's .version is 8.2"
+    found = only("", "sm_90", "7.5")
+    assert str(found) == "1:10: error: sm_90 needs PTX ISA 7.8; the module's .version is 7.5"
+    assert only("", version="8.9").message == "there is no PTX ISA version 8.9; the newest is 9.5"
+    assert only("", target="sm_91").message == "there is no target 'sm_91'"
+
+
+def test_the_target_may_be_given() -> None:
+    text = FRAME.format(target="sm_90", version="8.7", body="add.rn.f32x2 %d1, %d2, %d3;")
+    assert len(check_text(text)) == 1
+    assert check_text(text, target="sm_120") == []
+    with pytest.raises(TargetError, match="unknown target 'sm_91'"):
+        check_text(text, target="sm_91")
+
+
+def test_a_cause_is_told_once_at_its_first_use() -> None:
+    found = check("add.u32 %r1, %r2, missing;\nadd.u32 missing, %r1, %r2;\nadd.rn.f32x2 %d1, %d2, %d3;\nadd.rn.f32x2 %d2, %d2, %d3;")
+    assert [(each.line, each.message) for each in found] == [
+        (8, "missing is not declared"),
+        (10, "add.rn.f32x2 is not available on sm_90"),
+    ]
+
+
+def test_all_causes_are_told_in_order() -> None:
+    body = "add.u32 %r1, %r2;\nadd.u32 %r1, %r2 %r3;\nbra no;\nadd.f32 %f1, %f2, %f3;\nmul.u32 %r1, %r2, %r3;"
+    assert [each.line for each in check(body)] == [8, 9, 10, 12]
+
+
+def test_heads_and_functions() -> None:
+    assert [str(each) for each in check_text("")] == [
+        "1:1: error: a module begins with .version and .target; this has no .version and no .target"
+    ]
+    head = ".version 8.0\n.target sm_80\n"
+    (cluster,) = check_text(head + ".entry k()\n.reqnctapercluster 2 { ret; }")
+    assert (cluster.line, cluster.message) == (3, ".reqnctapercluster is not available on sm_80")
+    (many,) = check_text(head.replace("8.0", "8.1") + ".entry k(.param .b8 a[32765]) { ret; }")
+    assert many.message == "k has 32,765 bytes of parameters; 32,764 are possible"
+    (old,) = check_text(head + ".address_size 32\n.entry k() { ret; }")
+    assert old.message == ".address_size 32: the assembler no longer makes code with 32-bit addresses"
