@@ -9,6 +9,7 @@ import numpy as np
 
 from ptxtile.emulator import windows
 from ptxtile.emulator.arguments import Argument, pack, place_arrays, take_back
+from ptxtile.emulator.decode import Decoded, decode
 from ptxtile.emulator.machine import STEP_BUDGET, Extent, Launch, Machine
 from ptxtile.emulator.memory import Memory, Store
 from ptxtile.emulator.program import Code, Program, align_up, alignment_of, prepare, size_of
@@ -82,6 +83,7 @@ class Loaded:
         self.memory = Memory() if memory is None else memory
         self.program: Program = prepare(module, lines)
         self.addresses: dict[str, int] = {}
+        self._entries: dict[str, Decoded] = {}
         self.constants = self._place()
 
     def _place(self) -> Store:
@@ -163,7 +165,13 @@ class Loaded:
         for store in self.memory.stores():
             store.races = None
         if 0 not in launched.grid:
-            Machine(launched, self.memory, self.addresses, self.constants).run()
+            Machine(launched, self._decoded(entry), self.memory, self.addresses, self.constants).run()
+
+    def _decoded(self, entry: Code) -> Decoded:
+        name = entry.function.name
+        if name not in self._entries:
+            self._entries[name] = decode(self.program, entry)
+        return self._entries[name]
 
 
 def _extent(what: str, size: Size, empty: bool = False) -> Extent:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ptxtile.emulator import windows
 from ptxtile.emulator.asynchronous import Pending
 from ptxtile.emulator.barrier import Barriers
-from ptxtile.emulator.decode import decode
+from ptxtile.emulator.decode import Decoded
 from ptxtile.emulator.group import PATIENCE, Frame, Group, Pool
 from ptxtile.emulator.lanes import Lanes, Threads
 from ptxtile.emulator.memory import Memory, Store
@@ -56,14 +56,16 @@ class Launch:
 class Machine:
     """Runs one launch on a device memory."""
 
-    def __init__(self, launch: Launch, memory: Memory, addresses: dict[str, int], constants: Store) -> None:
+    def __init__(
+        self, launch: Launch, decoded: Decoded, memory: Memory, addresses: dict[str, int], constants: Store
+    ) -> None:
         self.launch = launch
         self.memory = memory
         self.addresses = addresses
         self.constants = constants
         self.random = random.Random(launch.seed)
         self.steps_left = launch.steps
-        self.decoded = decode(launch.program, launch.entry)
+        self.decoded = decoded
         self.parameters = Store("parameter space", windows.PARAM_START, len(launch.parameters), readonly=True)
         self.parameters.write(0, launch.parameters)
         self.ordering = Ordering(self) if launch.sanitize else None

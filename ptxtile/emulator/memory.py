@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from typing import Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from ptxtile.errors import EmulatorError
 
 Addresses = NDArray[np.uint64]
 Offsets = NDArray[np.int64]
+Index = Union[slice, NDArray[np.int64]]
 
 GRAIN = 16
 """Stores are padded to a multiple of this many bytes, so that they can be viewed at any element width."""
@@ -47,22 +49,25 @@ class Store:
         self.unwritten: NDArray[np.uint8] | None = None if written else np.full(padded, 0xFF, np.uint8)
         self.races: Races | None = None
 
-    def gather(self, offsets: Offsets, width: int) -> Bits:
-        """`width` bytes (1, 2, 4, 8, 16) at each of these offsets, which are multiples of `width`."""
-        return _elements(self.data, width)[_index(offsets, width)]
+    def gather(self, index: Index, width: int) -> Bits:
+        """Elements of `width` bytes (1, 2, 4, 8, 16), as an array of its own."""
+        found = _elements(self.data, width)[index]
+        return found.copy() if isinstance(index, slice) else found
 
-    def scatter(self, offsets: Offsets, width: int, values: Bits) -> None:
-        """Write `width` bytes at each offset; of two values for one place the later thread's stays."""
-        _elements(self.data, width)[_index(offsets, width)] = values
+    def scatter(self, index: Index, width: int, values: Bits, shadow: Bits | None = None) -> None:
+        """Write elements of `width` bytes, of which `shadow` is undefined; of two for one place the last stays."""
+        _elements(self.data, width)[index] = values
         if self.unwritten is not None:
-            _elements(self.unwritten, width)[_index(offsets, width)] = 0
+            _elements(self.unwritten, width)[index] = 0 if shadow is None else shadow
 
-    def shadow(self, offsets: Offsets, width: int) -> Bits | None:
-        """The bits at these offsets that were never written, or None if there are none."""
+    def shadow(self, index: Index, width: int) -> Bits | None:
+        """The bits of these elements that were never written, or None if there are none."""
         if self.unwritten is None:
             return None
-        found = _elements(self.unwritten, width)[_index(offsets, width)]
-        return found if found.any() else None
+        found = _elements(self.unwritten, width)[index]
+        if not found.any():
+            return None
+        return found.copy() if isinstance(index, slice) else found
 
     def write(self, offset: int, payload: bytes | NDArray[np.uint8]) -> None:
         """Write bytes from outside a kernel."""
@@ -76,10 +81,6 @@ def _elements(data: NDArray[np.uint8], width: int) -> Bits:
     if width == 16:
         return data.view(np.uint64).reshape(-1, 2)
     return data.view(holder(width * 8))
-
-
-def _index(offsets: Offsets, width: int) -> Offsets:
-    return offsets if width == 1 else offsets >> (width.bit_length() - 1)
 
 
 class Memory:

@@ -133,8 +133,8 @@ def symbol_reader(program: Program, site: Site, symbol: Symbol) -> Locate:
         name, offset = symbol.name, symbol.offset
         if name in program.functions:
             value = program.functions[name]
-            return lambda lanes: constant(value, 64, lanes.count).astype(np.uint64)
-        return lambda lanes: constant(lanes.wave.address_of(name) + offset, 64, lanes.count).astype(np.uint64)
+            return lambda lanes: constant(value, 64, lanes.count)
+        return lambda lanes: constant(lanes.wave.address_of(name) + offset, 64, lanes.count)
     address = place.address + symbol.offset
     if place.space == "shared":
 
@@ -146,7 +146,7 @@ def symbol_reader(program: Program, site: Site, symbol: Symbol) -> Locate:
         return locate_shared
     if place.space == "local":
         return lambda lanes: np.full(lanes.count, address + lanes.wave.frame_of(lanes), np.uint64)
-    return lambda lanes: np.full(lanes.count, address, np.uint64)
+    return lambda lanes: constant(address, 64, lanes.count)
 
 
 def address_reader(program: Program, site: Site, operand: Operand) -> Locate:
@@ -160,7 +160,7 @@ def address_reader(program: Program, site: Site, operand: Operand) -> Locate:
         return locate if not offset else lambda lanes: locate(lanes) + offset
     if isinstance(base, Integer):
         value = np.uint64((base.value + operand.offset) & (1 << 64) - 1)
-        return lambda lanes: np.full(lanes.count, value, np.uint64)
+        return lambda lanes: constant(int(value), 64, lanes.count)
     if not isinstance(base, Register):
         raise stop("unsupported", f"the emulator cannot read the address {operand}", site)
     number = site.register(base)

@@ -53,7 +53,9 @@ class Cells:
         self.cta: NDArray[np.int32] = np.zeros(count, np.int32)
         self.strength: NDArray[np.int8] = np.zeros(count, np.int8)
 
-    def set(self, granules: Indices, owners: Ids, ctas: Ids, time: int, site: int, strength: int) -> None:
+    def set(
+        self, granules: slice | Indices, owners: Ids, ctas: Ids, time: int, site: int, strength: int
+    ) -> None:
         """Note the same kind of access to these granules."""
         self.owner[granules] = owners
         self.time[granules] = time

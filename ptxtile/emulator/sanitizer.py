@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxtile.emulator.lanes import Lanes, Threads
-from ptxtile.emulator.memory import Offsets, Store
+from ptxtile.emulator.memory import Index, Offsets, Store
 from ptxtile.emulator.ordering import SCOPES, Ordering, Strength
 from ptxtile.emulator.program import Site
 from ptxtile.emulator.races import MANY, NOBODY, Event, Races
@@ -54,8 +54,8 @@ class Sanitizer:
         if races is None:
             return
         self.ordering.now += 1
-        for granules in _granules(part.offsets, width, races.grain):
-            self._read(races, granules, part.lanes, strength)
+        for shift in range(0, width, races.grain):
+            self._read(races, part.index(races.grain, shift), part.lanes, strength)
         if strength.acquire or (strength.scope and self.ordering.fences):
             self.ordering.acquire(part, strength)
 
@@ -68,9 +68,9 @@ class Sanitizer:
         if strength.atomic and (strength.acquire or self.ordering.fences):
             self.ordering.acquire(part, strength)
         per_value = max(1, width // max(len(values), 1) // races.grain)
-        for number, granules in enumerate(_granules(part.offsets, width, races.grain)):
+        for number, shift in enumerate(range(0, width, races.grain)):
             value = values[number // per_value] if values else None
-            self._write(races, granules, part.lanes, strength, value)
+            self._write(races, part.index(races.grain, shift), part.lanes, strength, value)
         if strength.release or (strength.scope and self.ordering.fences) or self.ordering.released:
             self.ordering.release(part, strength)
 
@@ -83,19 +83,25 @@ class Sanitizer:
             store.races.fit(width)
         return store.races
 
-    def _read(self, races: Races, granules: Offsets, lanes: Lanes, strength: Strength) -> None:
+    def _read(self, races: Races, index: Index, lanes: Lanes, strength: Strength) -> None:
         me = self.id[lanes.where]
-        writers = races.writes.owner[granules]
+        writers = races.writes.owner[index]
         suspects = (writers != NOBODY) & (writers != me + 1)
+        readers = races.reads.owner[index]
+        others = (readers != NOBODY) & (readers != me + 1)
+        site = self.site_number(lanes.step.site)
+        ctas = self.wave.number[self.wave.cta[lanes.where]] + 1
+        if isinstance(index, slice):
+            if not suspects.any() and not others.any():
+                races.reads.set(index, me + 1, ctas, self.ordering.now, site, strength.scope)
+                return
+            index = np.arange(index.start, index.stop, index.step)
+        granules = index
         if suspects.any():
             positions = np.flatnonzero(suspects)
             self._refuse(
                 races.writes.event(granules[positions]), lanes, positions, strength, "reads", "wrote"
             )
-        readers = races.reads.owner[granules]
-        site = self.site_number(lanes.step.site)
-        ctas = self.wave.number[self.wave.cta[lanes.where]] + 1
-        others = (readers != NOBODY) & (readers != me + 1)
         if others.any():
             replace = ~others
             positions = np.flatnonzero(others)
@@ -164,26 +170,27 @@ class Sanitizer:
         cells.cta[granules[mixed | different]] = -1
 
     def _write(
-        self, races: Races, granules: Offsets, lanes: Lanes, strength: Strength, value: Bits | None
+        self, races: Races, index: Index, lanes: Lanes, strength: Strength, value: Bits | None
     ) -> None:
         me = self.id[lanes.where]
-        writers = races.writes.owner[granules]
+        writers = races.writes.owner[index]
         suspects = (writers != NOBODY) & (writers != me + 1)
+        readers = races.reads.owner[index]
+        others = (readers != NOBODY) & (readers != me + 1)
+        granules = np.arange(index.start, index.stop, index.step) if isinstance(index, slice) else index
         if suspects.any():
             positions = np.flatnonzero(suspects)
             self._refuse(
                 races.writes.event(granules[positions]), lanes, positions, strength, "writes", "wrote"
             )
-        readers = races.reads.owner[granules]
-        suspects = (readers != NOBODY) & (readers != me + 1)
-        if suspects.any():
-            self._check_readers(races, granules, lanes, strength, np.flatnonzero(suspects))
+        if others.any():
+            self._check_readers(races, granules, lanes, strength, np.flatnonzero(others))
         site = self.site_number(lanes.step.site)
         ctas = self.wave.number[self.wave.cta[lanes.where]] + 1
-        races.writes.set(granules, me + 1, ctas, self.ordering.now, site, strength.scope)
-        races.reads.owner[granules] = NOBODY
-        races.reads.cta[granules] = 0
-        if not strength.scope and value is not None:
+        races.writes.set(index, me + 1, ctas, self.ordering.now, site, strength.scope)
+        races.reads.owner[index] = NOBODY
+        races.reads.cta[index] = 0
+        if not strength.scope and value is not None and not isinstance(index, slice):
             together = races.writes.owner[granules] != me + 1
             if together.any():
                 self._same_value(
@@ -258,9 +265,3 @@ class Sanitizer:
             )
         strong: Flags = (scope > 0) & (wide | same_cta)
         return strong
-
-
-def _granules(offsets: Offsets, width: int, grain: int) -> list[Offsets]:
-    """The granules of each access, as one array for each granule that an access covers."""
-    first = offsets // grain
-    return [first] if width <= grain else [first + i for i in range(width // grain)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache
 
 MODULES = ("access", "move", "control", "calls", "barriers", "fences", "collective")
 
 
+@cache
 def load() -> None:
     """Import every module once; importing registers."""
     for name in MODULES:

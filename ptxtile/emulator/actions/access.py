@@ -110,12 +110,27 @@ def _load_part(part: Part, access: Access, writers: list[Write]) -> None:
     sanitizer = lanes.wave.machine.sanitizer
     if sanitizer is not None:
         sanitizer.read(part, access.total, access.strength)
-    values = [store.gather(part.offsets + i * access.width, access.width) for i in range(len(writers))]
-    shadows: list[Shadow] = [None] * len(writers)
-    if store.unwritten is not None:
-        shadows = [store.shadow(part.offsets + i * access.width, access.width) for i in range(len(writers))]
-    for write, value, shadow in zip(writers, values, shadows):
+    width = access.width
+    found: list[tuple[Bits, Shadow]] = []
+    for i in range(len(writers)):
+        if part.stride == 0:
+            one = part.index(width, i * width)[:1]
+            value = store.gather(one, width)
+            found.append(
+                (
+                    np.broadcast_to(value, (lanes.count, *value.shape[1:])),
+                    _repeat(store.shadow(one, width), lanes),
+                )
+            )
+        else:
+            index = part.index(width, i * width)
+            found.append((store.gather(index, width), store.shadow(index, width)))
+    for write, (value, shadow) in zip(writers, found):
         write(lanes, value, shadow)
+
+
+def _repeat(shadow: Shadow, lanes: Lanes) -> Shadow:
+    return None if shadow is None else np.repeat(shadow, lanes.count, axis=0)
 
 
 Sources = list[Union[Read, None]]
@@ -159,12 +174,10 @@ def _store_part(part: Part, access: Access, values: list[tuple[Bits, Shadow]]) -
     if sanitizer is not None:
         sanitizer.write(part, access.total, access.strength, chosen)
     for i, value in enumerate(chosen):
-        offsets = part.offsets + i * access.width
-        store.scatter(offsets, access.width, value)
         shadow = values[i][1]
-        if shadow is not None and store.unwritten is not None:
-            marked = shadow if part.positions is None else shadow[part.positions]
-            store.unwritten.view(holder(access.width * 8))[offsets // access.width] = marked
+        if shadow is not None and part.positions is not None:
+            shadow = shadow[part.positions]
+        store.scatter(part.index(access.width, i * access.width), access.width, value, shadow)
     lanes.wave.happened()
 
 
