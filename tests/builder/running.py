@@ -12,7 +12,8 @@ import ptxtile as pt
 from ptxtile import tracing
 from ptxtile.builder.trace import Launch, Trace
 from ptxtile.errors import PtxtileError
-from ptxtile.ir.module import Module
+from ptxtile.ir.instruction import Instruction
+from ptxtile.ir.module import LabelMark, Module
 
 BLOCK = 256
 
@@ -50,11 +51,11 @@ def instructions(body: Callable[..., object], *dtypes: pt.DType) -> list[str]:
         body(*(trace.value(dtype) for dtype in dtypes))
     lines = []
     for record in trace.records:
-        if isinstance(record, tuple):
-            guard = f"{record[3]} " if record[3] is not None else ""
-            lines.append(f"{guard}{record[0].spelling} {', '.join(map(str, record[2]))}".strip())
+        if isinstance(record, LabelMark):
+            lines.append(f"{record.name}:")
         else:
-            lines.append(f"{record.name}:")  # type: ignore[union-attr]
+            assert isinstance(record, Instruction)
+            lines.append(str(record).rstrip(";"))
     return lines
 
 

@@ -51,18 +51,36 @@ def test_rounding_is_named() -> None:
 
 
 def test_constants_and_instructions_agree() -> None:
-    numbers = np.array([0, -0.0, 1.5, -1.5, 300, -300, 3e9, -3e9, 1e20, -1e20, np.inf, -np.inf, np.nan], np.float32)
-    for dtype in (pt.int8, pt.uint8, pt.int16, pt.int32, pt.uint32, pt.int64, pt.uint64, pt.float64, pt.float16):
+    numbers = np.array(
+        [0, -0.0, 1.5, -1.5, 300, -300, 3e9, -3e9, 1e20, -1e20, np.inf, -np.inf, np.nan], np.float32
+    )
+    for dtype in (
+        pt.int8,
+        pt.uint8,
+        pt.int16,
+        pt.int32,
+        pt.uint32,
+        pt.int64,
+        pt.uint64,
+        pt.float64,
+        pt.float16,
+    ):
         at_run_time = run(lambda x, d=dtype: pt.cast(x, d), numbers, result=dtype)
         known: list[object] = []
-        instructions(lambda d=dtype, k=known: k.extend(pt.cast(pt.float32(float(n)), d).value for n in numbers))
-        assert np.array_equal(at_run_time, np.array(known, dtype.numpy), equal_nan=dtype.kind == "float"), dtype
+        instructions(
+            lambda d=dtype, k=known: k.extend(pt.cast(pt.float32(float(n)), d).value for n in numbers)
+        )
+        assert np.array_equal(at_run_time, np.array(known, dtype.numpy), equal_nan=dtype.kind == "float"), (
+            dtype
+        )
 
 
 def test_values() -> None:
     whole = np.array([-(1 << 31), -129, -1, 0, 127, 255, 256, (1 << 31) - 1], np.int32)
     for dtype in (pt.int8, pt.uint8, pt.int16, pt.int64, pt.uint64, pt.uint32, pt.float32, pt.float64):
-        assert np.array_equal(run(lambda x, d=dtype: pt.cast(x, d), whole, result=dtype), whole.astype(dtype.numpy))
+        assert np.array_equal(
+            run(lambda x, d=dtype: pt.cast(x, d), whole, result=dtype), whole.astype(dtype.numpy)
+        )
     assert np.array_equal(run(lambda x: pt.cast(pt.cast(x, pt.bool_), pt.int32), whole), whole != 0)
     halves = np.array([2.5, -2.5, 3.5, 0.5], np.float32)
     assert np.array_equal(run(lambda x: pt.cast(x, pt.int32, "rni"), halves, result=pt.int32), [2, -2, 4, 0])
@@ -74,7 +92,9 @@ def test_values() -> None:
 def test_bits() -> None:
     assert instructions(lambda x: pt.bitcast(x, pt.uint32), pt.float32) == ["mov.b32 %r0, %f0"]
     known: list[object] = []
-    instructions(lambda: known.extend([pt.bitcast(pt.float32(1), pt.int32), pt.bitcast(pt.uint16(0x3C00), pt.float16)]))
+    instructions(
+        lambda: known.extend([pt.bitcast(pt.float32(1), pt.int32), pt.bitcast(pt.uint16(0x3C00), pt.float16)])
+    )
     assert repr(known) == "[pt.int32(1065353216), pt.float16(1.0)]"
 
 

@@ -12,6 +12,7 @@ from builder.running import failure, instructions, run, spellings, text
 import ptxtile as pt
 from ptxtile import location, tracing
 from ptxtile.builder.trace import Launch, Trace
+from ptxtile.ir.instruction import Instruction
 from ptxtile.isa import ptx
 
 ROUNDS = 3
@@ -78,7 +79,9 @@ def test_the_sequence_is_as_written() -> None:
 def test_silu_is_accurate() -> None:
     x = np.linspace(-2, 2, 256, dtype=np.float32)
     exact = x.astype(np.float64)
-    assert np.allclose(run(lambda v: silu_affine(v, 2, 1), x), exact / (1 + np.exp(-exact)) * 2 + 1, 2e-6, 2e-6)
+    assert np.allclose(
+        run(lambda v: silu_affine(v, 2, 1), x), exact / (1 + np.exp(-exact)) * 2 + 1, 2e-6, 2e-6
+    )
 
 
 def test_branches_merge_as_python_does() -> None:
@@ -198,7 +201,7 @@ def test_instructions_carry_the_lines_of_the_function() -> None:
     trace = Trace("k", Launch())
     with tracing.use(trace):
         steps(trace.value(pt.float32), trace.value(pt.int32))
-    sources = [location.resolve(record[-1]).source for record in trace.records if isinstance(record, tuple)]
+    sources = [location.resolve(r.mark).source for r in trace.records if isinstance(r, Instruction)]  # type: ignore[union-attr]
     assert sources[:3] == ["y = y * 2 + square(x)", "return x * x", "y = y * 2 + square(x)"]
     assert "if 0 < x < 10 and n != 3:" in sources
 
@@ -366,7 +369,9 @@ def calls_plain(x: pt.float32) -> pt.float32:
 )  # fmt: skip
 def test_messages_of_calls(function: Callable[..., object], message: str) -> None:
     error = failure(lambda x: function(x), pt.float32)
-    assert text(error) == message.replace("F: ", "test_function.py:N: ").replace(", F", ", test_function.py:N")
+    assert text(error) == message.replace("F: ", "test_function.py:N: ").replace(
+        ", F", ", test_function.py:N"
+    )
 
 
 def test_messages_of_the_call_itself() -> None:

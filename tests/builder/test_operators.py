@@ -209,7 +209,9 @@ HERE = "\n  <string>:1"
     ],
 )  # fmt: skip
 def test_messages(source: str, dtypes: str, kind: str, message: str) -> None:
-    error = failure(lambda *values: eval(source, {"pt": pt, **dict(zip("ab", values))}), *map(_dtype, dtypes.split()))
+    error = failure(
+        lambda *values: eval(source, {"pt": pt, **dict(zip("ab", values))}), *map(_dtype, dtypes.split())
+    )
     assert type(error).__name__ == kind
     assert str(error) == message + HERE
 

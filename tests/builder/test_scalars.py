@@ -12,7 +12,9 @@ from ptxtile.builder.trace import Launch, Trace
 
 
 def test_selection() -> None:
-    assert instructions(lambda p, a: pt.select(p, a, 1), pt.bool_, pt.float32) == ["selp.f32 %f1, %f0, 0f3F800000, %p0"]
+    assert instructions(lambda p, a: pt.select(p, a, 1), pt.bool_, pt.float32) == [
+        "selp.f32 %f1, %f0, 0f3F800000, %p0"
+    ]
     assert spellings(lambda p, a: pt.select(p, a, a), pt.bool_, pt.float16) == ["selp.b16"]
     assert spellings(lambda p, q: pt.select(p, q, p), pt.bool_, pt.bool_) == [
         "and.pred", "not.pred", "and.pred", "or.pred",
@@ -110,4 +112,4 @@ def test_messages(source: str, kind: str, message: str) -> None:
 
 def test_an_unknown_axis() -> None:
     error = failure(lambda: eval("pt.thread_idx('w')"))
-    assert str(error) == "pt.thread_idx takes \"x\", \"y\" or \"z\", not 'w'\n  <string>:1"
+    assert str(error) == 'pt.thread_idx takes "x", "y" or "z", not \'w\'\n  <string>:1'

@@ -114,7 +114,7 @@ def tanh_32(x: Scalar) -> Scalar:
         ),
         x,
     )
-    return select(t < 0.6, small, instruction("copysign.f32", float32, x, large))
+    return instruction("copysign.f32", float32, x, select(t < 0.6, small, large))
 
 
 def _half_exp(t: Scalar) -> Scalar:

@@ -11,8 +11,8 @@ from ptxtile.dtypes import Scalar, float32, float64, int32, int64, uint32, uint6
 
 _ROUND = 12582912.0
 _TWO_OVER_PI = 0.6366197723675814
-_PIO2 = (float.fromhex("0x1.921fb6p0"), float.fromhex("-0x1.777a5cp-25"), float.fromhex("-0x1.ee59dap-50"))
-"""pi / 2 as the sum of three float32 numbers."""
+_PIO2 = (float.fromhex("0x1.921fb4p0"), float.fromhex("0x1.4442d0p-24"), float.fromhex("0x1.84698ap-48"))
+"""pi / 2 as the sum of three float32 numbers, all positive so that -0 stays -0."""
 _LARGE = 105615.0
 """Up to here three parts of pi / 2 are enough."""
 _TWO_OVER_PI_BITS = (0, 0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041)
@@ -79,8 +79,9 @@ def _window(start: Scalar) -> tuple[Scalar, ...]:
 
 
 def _sine_of(r: Scalar) -> Scalar:
+    """sin of |r| <= pi / 4; copysign is there for -0."""
     s = r * r
-    return fma(s * r, polynomial(s, _SIN), r)
+    return instruction("copysign.f32", float32, r, fma(s * r, polynomial(s, _SIN), r))
 
 
 def _cosine_of(r: Scalar) -> Scalar:
