@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ptxtile import location
+from ptxtile.builder import ranges
 from ptxtile.builder.ranges import Atom, Extent, recombined
 from ptxtile.builder.storage import Memory
 from ptxtile.errors import TraceError
@@ -96,25 +98,41 @@ def _accumulate(
 def _atom(trace: Trace, atom: Atom, bits: int) -> Register:
     if atom.of is None:
         return _scalar(trace, atom, bits)
-    operation, inner, divisor = atom.of
     key = (Extent({(atom,): 1}, 0), bits)
     found = trace.computed(key)
-    if found is not None:
-        return found
-    source = lower(trace, inner, bits)
-    made = trace.register(f"b{bits}")
-    if inner.bounds()[0] < 0:
+    if found is None:
+        found = _divided(trace, atom.of, bits)
+        trace.remember_value(key, found)
+    return found
+
+
+def _divided(trace: Trace, of: tuple[str, Extent, int], bits: int) -> Register:
+    """A quotient or a remainder, computed in as many bits as its dividend needs."""
+    operation, inner, divisor = of
+    low, high = inner.bounds()
+    if low < 0 and not ranges.nonnegative(inner, _facts(trace)):
+        word = "quotient" if operation == "div" else "remainder"
         raise TraceError(
-            f"the index {inner} may be negative, and its {'quotient' if operation == 'div' else 'remainder'} by {divisor} "
-            "is needed for an address; state that it is not with pt.assume(index >= 0)"
+            f"the index {inner} may be negative, and its {word} by {divisor} is needed for an address; state that it is "
+            "not with pt.assume(index >= 0)" + location.quote(location.here())
         )
+    wide = 32 if bits == 32 and high < _NARROW else 64
+    source = lower(trace, inner, wide)
+    made = trace.register(f"b{wide}")
     if divisor & (divisor - 1) == 0:
         by = Integer(divisor.bit_length() - 1) if operation == "div" else Integer(divisor - 1)
-        trace.instruction(f"shr.u{bits}" if operation == "div" else f"and.b{bits}", made, source, by)
+        trace.instruction(f"shr.u{wide}" if operation == "div" else f"and.b{wide}", made, source, by)
     else:
-        trace.instruction(f"{'div' if operation == 'div' else 'rem'}.u{bits}", made, source, Integer(divisor))
-    trace.remember_value(key, made)
-    return made
+        trace.instruction(f"{'div' if operation == 'div' else 'rem'}.u{wide}", made, source, Integer(divisor))
+    if wide == bits:
+        return made
+    short = trace.register("b32")
+    trace.instruction("cvt.u32.u64", short, made)
+    return short
+
+
+def _facts(trace: Trace) -> list[Extent]:
+    return [fact for known in trace.facts() for fact in ranges.facts_of(known)]
 
 
 def _scalar(trace: Trace, atom: Atom, bits: int) -> Register:
@@ -180,3 +198,22 @@ def symbol_address(trace: Trace, memory: Memory) -> Register:
         trace.instruction(f"mov.u{memory.address_bits}", found, base)
         trace.remember_value((base,), found)
     return found
+
+
+def generic(trace: Trace, memory: Memory, address: Address) -> Address:
+    """The generic address of an address in a state space: cvta, the offset kept apart. Global addresses are generic."""
+    if memory.space in ("global", "generic"):
+        return address
+    base = address.base
+    key = ("generic", base)
+    found = trace.computed(key)
+    if found is None:
+        narrow = base if isinstance(base, Register) else symbol_address(trace, memory)
+        wide = narrow
+        if narrow.type != "b64":
+            wide = trace.register("b64")
+            trace.instruction("cvt.u64.u32", wide, narrow)
+        found = trace.register("b64")
+        trace.instruction(f"cvta.{memory.space}.u64", found, wide)
+        trace.remember_value(key, found)
+    return Address(found, address.offset)

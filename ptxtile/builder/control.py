@@ -21,6 +21,7 @@ would be gone afterwards: what changes at run time is a `pt.reg` variable.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -108,7 +109,7 @@ def _condition(trace: Trace, p: object, use: str) -> Scalar:
 
 
 # --- if -------------------------------------------------------------------------------------------------------------
-class if_(Structure):  # noqa: N801 - reads as a keyword
+class if_(Structure):
     """`with pt.if_(p):` threads where the run-time bool_ `p` holds run the body."""
 
     kind = "pt.if_"
@@ -138,7 +139,7 @@ class if_(Structure):  # noqa: N801 - reads as a keyword
         )
 
 
-class else_(Structure):  # noqa: N801
+class else_(Structure):
     """`with pt.else_():` directly after an `if_`: the threads where its condition does not hold."""
 
     kind = "pt.else_"
@@ -174,11 +175,11 @@ class else_(Structure):  # noqa: N801
 
 
 # --- loops ----------------------------------------------------------------------------------------------------------
-class for_range(Structure):  # noqa: N801
+class for_range(Structure):
     """`with pt.for_range(lo, hi, step=1) as i:` a loop at run time.
 
-    lo, hi   Python ints, or constants or run-time values of one integer dtype, which is the dtype of i (int32 if all are
-             Python ints). Both are read once, before the loop.
+    lo, hi   Python ints, constants or run-time values of one integer dtype, which is that of i (int32 if all are Python
+             ints). Both are read once, before the loop.
     step     a Python int other than 0. hi + step must fit the dtype, or i wraps and the loop does not end; constants
              are checked.
 
@@ -247,8 +248,7 @@ class for_range(Structure):  # noqa: N801
         if self.step < 0:
             low = stop.bounds()[0] + 1 if stop is not None else least
             high = start.bounds()[1] if start is not None else greatest
-        first = start.known if start is not None else None
-        multiple = abs(self.step) if first is not None and first % self.step == 0 else 1
+        multiple = math.gcd(start.divisor(), self.step) if start is not None else 1
         index.extent = ranges.atom("i", min(low, high), max(low, high), multiple=multiple, scalar=index)
         assert self.block is not None
         ends = (start, stop) if self.step > 0 else (stop, start)
@@ -275,7 +275,7 @@ class for_range(Structure):  # noqa: N801
         self.leave()
 
 
-class while_(Structure):  # noqa: N801
+class while_(Structure):
     """`with pt.while_(lambda: p):` the condition is traced at the loop's head, so it is computed in every pass."""
 
     kind = "pt.while_"

@@ -58,6 +58,7 @@ _IR = (
     Symbol,
     Vector,
 )
+_NARROW_SPACES = (".shared", ".shared::cta", ".shared::cluster", ".local")
 _PACKED_NAMES = ("x2", "x4", "x8", "x16", "x32")
 
 
@@ -103,7 +104,7 @@ def is_packed(type_: str) -> bool:
 
 
 def dtype_fits(slot: Slot, dtype: DType, register: str | None = None) -> bool:
-    """Whether a run-time value of `dtype`, in a register of its own kind or of type `register`, may stand in the slot."""
+    """Whether a run-time value of `dtype`, in its own kind of register or in a `register`, may stand in the slot."""
     if slot.type is None or (register or dtype.register) not in slot.registers:
         return False
     type_ = slot.type
@@ -134,7 +135,7 @@ def expected(slot: Slot) -> str:
     if is_packed(type_):
         return f"{type_} packed in a uint{type_bits(type_)}"
     if not slot.register:
-        return f"an integer constant{' from %d to %d' % slot.bounds if slot.bounds else ''}"
+        return f"an integer constant{f' from {slot.bounds[0]} to {slot.bounds[1]}' if slot.bounds else ''}"
     return f"{type_}"
 
 
@@ -174,8 +175,10 @@ def _number(slot: Slot, value: int | float) -> Converted:
         raise Mismatch(f"a plain number holds one value: pack it, pt.pack({value!r}, …, dtype=…)")
     if type_ == ".pred":
         raise Mismatch("a predicate is a run-time bool_")
-    if not slot.register or type_[1:2] in ("u", "s", "b"):
-        if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool):
+        raise Mismatch("a bool is no number here")
+    if not slot.register or (type_[1:2] in ("u", "s", "b") and type_[2:].isdigit()):
+        if not isinstance(value, int):
             raise Mismatch(f"{value!r} is no integer")
         width = type_bits(type_) if type_ else 64
         if not -(1 << width - 1) <= value < 1 << width:
@@ -196,19 +199,30 @@ def _scalar(trace: Trace, form: Form, slot: Slot, value: Scalar) -> Converted:
     dtype = type(value)
     if slot.kind == "address":
         if dtype.kind not in ("int", "uint") or dtype.bits < 32:
-            raise Mismatch(f"an address is a 64-bit integer, not {dtype.name}")
+            raise Mismatch("an address is an integer of 64 bits (32 in shared and local memory)")
+        if value.value is not None:
+            raise Mismatch("an address is a run-time value")
+        if dtype.bits == 32 and slot.space not in _NARROW_SPACES:
+            raise Mismatch("an address here has 64 bits")
         trace.live(value, form.spelling)
         return Address(value.operand)  # type: ignore[arg-type]
     if not dtype_fits(slot, dtype) and slot.register:
         raise Mismatch("")
+    if not slot.register:
+        if value.value is None:
+            raise Mismatch("its value must be known while tracing")
+        return _number(slot, value.value)
     if value.value is not None:
+        if slot.role != "in":
+            raise Mismatch(
+                f"a destination must be a variable, and this is a constant; make one with pt.reg({dtype!r})",
+                True,
+            )
         word = literal(dtype, value.value)
         wants_float = slot.type in (".f32", ".f64")
         if slot.immediate and isinstance(word, Float) == wants_float:
             return word
         return Constant(dtype, word)
-    if not slot.register:
-        raise Mismatch("its value must be known while tracing")
     trace.live(value, form.spelling)
     if slot.role != "in" and not value.mutable:
         raise Mismatch(
@@ -244,7 +258,10 @@ def convert(trace: Trace, form: Form, slot: Slot, value: object) -> Converted:
         return _scalar(trace, form, slot, value)
     if slot.kind == "address":
         if isinstance(value, Addressable):
-            return value.address(trace, slot.space or "")
+            try:
+                return value.address(trace, slot.space or "")
+            except OperandError as error:
+                raise Mismatch(str(error), True) from None
         raise Mismatch("")
     if slot.kind in ("label", "function") and isinstance(value, str):
         return Label(value) if slot.kind == "label" else Symbol(value, "func")
@@ -305,9 +322,14 @@ def emit(trace: Trace, form: Form, operands: tuple[object, ...], pred: object) -
     words = [settle(trace, word) for word in converted]
     bound = bind(form, tuple(word.shape for word in words))
     trace.append(form, bound, words, guarded)
-    if not makes and all(isinstance(operand, Scalar) for operand in operands):
+    if not makes and all(isinstance(operand, Scalar) for operand in operands) and _plain(bound):
         trace.remember(form, tuple(map(type, operands)), bound)
     return result
+
+
+def _plain(signature: Signature) -> bool:
+    """Whether every operand is the value's own register: an address or a vector is more than that."""
+    return all(slot.kind == "value" for slot in signature.operands)
 
 
 def _makes_register(slots: Sequence[Slot]) -> bool:
@@ -354,6 +376,9 @@ def settle(trace: Trace, word: Converted) -> Operand:
     """Move constants into registers where their slots take nothing else."""
     if isinstance(word, Constant):
         made = trace.register(word.dtype.register)
+        if word.dtype is bool_:  # there is no mov.pred of a literal
+            trace.instruction("setp.eq.b32", made, word.literal, Integer(1))
+            return made
         bits = word.dtype.register[1:]
         type_ = word.dtype.register if word.dtype.register[0] == "f" else f"b{bits}"
         trace.instruction(f"mov.{type_}", made, word.literal)

@@ -65,8 +65,8 @@ def _integer_coordinate(tensor: Tensor, coordinate: Sequence[Extent]) -> list[in
     known = [at.known for at in coordinate]
     if any(at is None for at in known):
         raise TraceError(
-            f"registers have no addresses: an index of {tensor!r} is known at run time only; unroll with a Python loop, "
-            "or keep the data in shared or local memory" + location.quote(location.here())
+            f"registers have no addresses: an index of {tensor!r} is known at run time only; unroll with a Python "
+            "loop, or keep the data in shared or local memory" + location.quote(location.here())
         )
     return [at for at in known if at is not None]
 
@@ -99,7 +99,7 @@ def store(trace: Trace, tensor: Tensor, coordinate: Sequence[Extent], value: obj
         load(trace, tensor, coordinate).set(value)
         return
     word = operand(trace, value, dtype, f"storing into {tensor!r}")
-    if dtype is bool_:
+    if dtype is bool_ and not isinstance(word, Integer):
         byte = trace.register("b16")
         trace.instruction("selp.u16", byte, Integer(1), Integer(0), word)
         word = byte

@@ -1,8 +1,10 @@
-"""One entry from a Python body: parameters bound, body traced, directives added. Shared by kernels and ModuleBuilder."""
+"""One entry from a Python body: parameters bound, body traced, directives added; for kernels and ModuleBuilder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from ptxtile import tracing
 from ptxtile.builder import parameters
@@ -35,6 +37,19 @@ def directives(launch: Launch) -> tuple[Directive, ...]:
     if launch.cluster is not None:
         found.append(Directive("reqnctapercluster", launch.cluster))
     return tuple(found)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """A trace, and the module made of it, allocate what they keep, many small tuples: the collector would walk them all
+    and free none."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def trace_entry(name: str, planned: Plan, launch: Launch, body: Body, mark: Mark | None) -> Traced:

@@ -25,6 +25,8 @@ class Entry:
         return self.__getattr__(name)
 
     def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)  # what copy, pickle and notebooks ask every object for
         try:
             return self._values[name]
         except KeyError:
@@ -41,6 +43,7 @@ class _Open(AbstractContextManager[Entry]):
         self._mark = location.mark(3)
 
     def __enter__(self) -> Entry:
+        self._builder._open(self._trace.name)
         self._use = tracing.use(self._trace)
         self._use.__enter__()
         return Entry(parameters.bind_all(self._trace, self._planned))
@@ -51,7 +54,7 @@ class _Open(AbstractContextManager[Entry]):
         try:
             if kind is None:
                 done = self._trace.finish(self._planned.parameters, directives(self._launch), self._mark)
-                self._builder._entries.append(done)
+                self._builder._entries[done.function.name] = done
         finally:
             self._use.__exit__(None, None, None)
 
@@ -71,8 +74,7 @@ class ModuleBuilder:
     def __init__(self, target: str | None = None, version: str | None = None) -> None:
         self.target = target
         self.version = version
-        self._entries: list[Traced] = []
-        self._names: set[str] = set()
+        self._entries: dict[str, Traced] = {}
 
     def entry(
         self,
@@ -87,9 +89,7 @@ class ModuleBuilder:
 
         TraceError if the module has an entry of that name, or PTX allows no such name.
         """
-        if check_name(name) in self._names:
-            raise TraceError(f"this module already has an entry {name!r}")
-        self._names.add(name)
+        self._open(check_name(name))
         launch = Launch(
             grid=extents("grid", grid) if grid is not None else (None, None, None),
             block=block_shape(block) if block is not None else (None, None, None),
@@ -97,10 +97,14 @@ class ModuleBuilder:
         )
         return _Open(self, name, parameters.plan(params or {}), launch)
 
+    def _open(self, name: str) -> None:
+        if name in self._entries:
+            raise TraceError(f"this module already has an entry {name!r}")
+
     def module(self) -> Module:
-        """The module so far."""
+        """The module so far: the entries whose blocks ended without an error."""
         items: list[Item] = []
-        for traced in self._entries:
+        for traced in self._entries.values():
             items.extend(traced.variables)
             items.append(traced.function)
         target, version = infer(items, target=self.target, version=self.version)
@@ -108,10 +112,9 @@ class ModuleBuilder:
 
     def dynamic_shared(self, name: str) -> int:
         """Bytes of dynamic shared memory that a launch of the entry `name` must add."""
-        for traced in self._entries:
-            if traced.function.name == name:
-                return traced.dynamic_shared
-        raise TraceError(f"this module has no entry {name!r}")
+        if name not in self._entries:
+            raise TraceError(f"this module has no entry {name!r}")
+        return self._entries[name].dynamic_shared
 
     def __str__(self) -> str:
         return str(self.module())

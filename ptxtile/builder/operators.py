@@ -82,7 +82,7 @@ def operate(trace: Trace, name: str, operands: tuple[object, ...], into: Scalar 
     return made
 
 
-def _combined(name: str, dtype: DType, values: tuple[Scalar, ...]) -> ranges.Extent | None:
+def _combined(name: str, dtype: DType, values: tuple[Scalar, ...]) -> ranges.Extent | ranges.Wrapped | None:
     if dtype.kind not in ("int", "uint") or len(values) != 2:
         return None
     return ranges.combine(name, extent_of(values[0]), extent_of(values[1]), dtype)

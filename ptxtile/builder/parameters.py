@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
 from ptxtile import tracing
 from ptxtile.builder import elements, ranges
-from ptxtile.builder.storage import Memory
+from ptxtile.builder.storage import SPACES, Memory
 from ptxtile.builder.tensors import Dim, Tensor, checked_alignment, default_layout
 from ptxtile.dtypes import DType, Scalar, bool_, dtype_of, uint8, uint32
-from ptxtile.errors import LayoutError, TraceError
+from ptxtile.errors import LayoutError, OperandError, TraceError
 from ptxtile.ir.module import Parameter
 from ptxtile.ir.operand import Address, Integer, Register, Symbol
 
@@ -57,8 +58,13 @@ class Pointer:
         )
 
     def address(self, trace: Trace, space: str) -> Address:
-        """The address itself, for an address operand of a raw instruction."""
-        return Address(self._bound().base)
+        """The address itself, for an address operand of a raw instruction. OperandError outside global memory."""
+        memory = self._bound()
+        if memory.space not in SPACES.get(space, ()):
+            raise OperandError(
+                f"the instruction addresses {space} memory, and {self!r} points to {memory.space} memory"
+            )
+        return Address(memory.base)
 
     def _flat(self) -> Tensor:
         return Tensor.bind(
@@ -107,6 +113,10 @@ def plan(described: Mapping[str, object]) -> Plan:
     for dim in dims.values():
         if dim.name in described:
             raise TraceError(f"the run-time size {dim.name!r} and a parameter share a name")
+        if f"size_{dim.name}" in described:
+            raise TraceError(
+                f"the parameter 'size_{dim.name}' has the name that the run-time size {dim.name!r} takes in PTX"
+            )
         parameters.append(Parameter(f"size_{dim.name}", "u32"))
     return Plan(tuple(described), tuple(checked), tuple(dims.values()), tuple(parameters))
 
@@ -124,12 +134,7 @@ def _checked(name: str, description: object) -> Description:
 
 def _add_dim(dims: dict[str, Dim], part: Dim) -> None:
     known = dims.setdefault(part.name, part)
-    if known.multiple_of != part.multiple_of:
-        dims[part.name] = Dim(part.name, max(known.multiple_of, part.multiple_of))
-        if max(known.multiple_of, part.multiple_of) % min(known.multiple_of, part.multiple_of):
-            raise TraceError(
-                f"the size {part.name!r} is a multiple of {known.multiple_of} in one place and of {part.multiple_of} in another"
-            )
+    dims[part.name] = Dim(part.name, math.lcm(known.multiple_of, part.multiple_of))
 
 
 def _parameter(name: str, description: Description) -> Parameter:

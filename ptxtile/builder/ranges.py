@@ -1,141 +1,56 @@
-"""What is known of run-time integers while tracing: exact polynomials over atoms with ranges, and proofs about them.
+"""What is known of run-time integers while tracing, and proofs from it.
 
-An `Extent` is the mathematical value of a run-time integer: a polynomial over atoms (thread indices, loop variables,
-launch sizes, quotients and remainders by constants). Arithmetic that could wrap in its dtype gives a fresh atom, so an
-extent is never wrong, at worst ignorant. A bool_ keeps the Comparison that made it; blocks turn comparisons into facts,
-polynomials known to be >= 0, that the proofs use. A proof that fails means "not proven", never "false".
+A value's extent is its exact mathematical value (`extents`). Arithmetic that could wrap in its dtype gives a new unknown,
+so an extent is never wrong, at worst ignorant. A bool_ keeps the Comparison that made it; blocks turn comparisons into
+facts, polynomials known to be >= 0, that the proofs use. A proof that fails means "not proven", never "false".
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Union
 
+from ptxtile.builder.extents import (
+    Atom,
+    Extent,
+    atom,
+    constant,
+    evaluate,
+    quotient,
+    recombined,
+    remainder,
+)
 from ptxtile.dtypes import DType, Scalar
 from ptxtile.encoding import integer_range
 
+__all__ = [
+    "Atom",
+    "Comparison",
+    "Extent",
+    "Known",
+    "Wrapped",
+    "atom",
+    "combine",
+    "compare",
+    "constant",
+    "divisible",
+    "evaluate",
+    "facts_of",
+    "holds",
+    "negate",
+    "nonnegative",
+    "of_value",
+    "quotient",
+    "recombined",
+    "remainder",
+    "unknown",
+]
+
 _ENUMERATION_LIMIT = 1 << 14
-_serials = itertools.count()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Atom:
-    """An integer unknown, compared by identity.
-
-    low, high   inclusive range
-    multiple    a divisor that is known to divide it
-    scalar      the run-time value, for lowering (None for an atom that only proofs use)
-    of          (operation, extent, constant) for a quotient or a remainder: ("div", e, 4)
-    """
-
-    name: str
-    low: int
-    high: int
-    multiple: int = 1
-    scalar: Scalar | None = None
-    of: tuple[str, Extent, int] | None = None
-    serial: int = field(default_factory=lambda: next(_serials))
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-Monomial = tuple[Atom, ...]
-
-
-class Extent:
-    """A polynomial with integer coefficients over atoms. Immutable; equal polynomials are equal."""
-
-    __slots__ = ("terms", "constant", "_hash")
-
-    def __init__(self, terms: Mapping[Monomial, int], constant: int) -> None:
-        self.terms = {monomial: factor for monomial, factor in terms.items() if factor}
-        self.constant = constant
-        self._hash: int | None = None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Extent) and self.constant == other.constant and self.terms == other.terms
-
-    def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash((self.constant, frozenset(self.terms.items())))
-        return self._hash
-
-    def __repr__(self) -> str:
-        words = [f"{factor}*{'*'.join(map(repr, m))}" for m, factor in self.terms.items()]
-        return " + ".join([*words, str(self.constant)])
-
-    @property
-    def known(self) -> int | None:
-        """The value, if it is a constant."""
-        return None if self.terms else self.constant
-
-    def plus(self, other: Extent | int, factor: int = 1) -> Extent:
-        """self + factor * other"""
-        if isinstance(other, int):
-            return Extent(self.terms, self.constant + factor * other)
-        terms = dict(self.terms)
-        for monomial, coefficient in other.terms.items():
-            terms[monomial] = terms.get(monomial, 0) + factor * coefficient
-        return Extent(terms, self.constant + factor * other.constant)
-
-    def times(self, other: Extent | int) -> Extent:
-        """self * other"""
-        if isinstance(other, int):
-            return Extent({m: f * other for m, f in self.terms.items()}, self.constant * other)
-        product = other.times(self.constant)
-        for monomial, factor in self.terms.items():
-            shifted = {
-                tuple(sorted(monomial + m, key=lambda a: a.serial)): f * factor
-                for m, f in other.terms.items()
-            }
-            product = product.plus(Extent({**shifted}, 0)).plus(
-                Extent({monomial: factor * other.constant}, 0)
-            )
-        return product
-
-    def atoms(self) -> set[Atom]:
-        """Every atom, those inside quotients and remainders included."""
-        found: set[Atom] = set()
-        for monomial in self.terms:
-            for atom in monomial:
-                found.add(atom)
-                if atom.of is not None:
-                    found |= atom.of[1].atoms()
-        return found
-
-    def bounds(self) -> tuple[int, int]:
-        """Inclusive interval that holds it."""
-        low = high = self.constant
-        for monomial, factor in self.terms.items():
-            ends = [factor]
-            for atom in monomial:
-                ends = [end * side for end in ends for side in (atom.low, atom.high)]
-            low, high = low + min(ends), high + max(ends)
-        return low, high
-
-    def divisor(self) -> int:
-        """The greatest number known to divide it (0 for the constant zero)."""
-        divisor = self.constant
-        for monomial, factor in self.terms.items():
-            divisor = math.gcd(divisor, factor * math.prod(atom.multiple for atom in monomial))
-        return abs(divisor)
-
 
 Known = Union[Extent, int]
-
-
-def constant(value: int) -> Extent:
-    """The extent of a known integer."""
-    return Extent({}, value)
-
-
-def atom(name: str, low: int, high: int, *, multiple: int = 1, scalar: Scalar | None = None) -> Extent:
-    """The extent of a new unknown in [low, high] (inclusive)."""
-    return constant(low) if low == high else Extent({(Atom(name, low, high, multiple, scalar),): 1}, 0)
 
 
 def of_value(value: object) -> Extent | None:
@@ -147,21 +62,35 @@ def of_value(value: object) -> Extent | None:
     if isinstance(value, Scalar):
         if value.value is not None:
             return constant(value.value) if type(value).kind in ("int", "uint") else None  # type: ignore[arg-type]
-        if value.extent is None and not value.mutable and type(value).kind in ("int", "uint"):
-            value.extent = unknown(value)  # a value never changes, so what is learnt of it stays true
+        if not value.mutable and type(value).kind in ("int", "uint"):
+            # A value never changes, so what is learnt of it stays true.
+            if isinstance(value.extent, Wrapped):
+                value.extent = unknown(value, value.extent.multiple)
+            elif value.extent is None:
+                value.extent = unknown(value)
         return value.extent if isinstance(value.extent, Extent) else None
     return None
 
 
-def unknown(value: Scalar) -> Extent:
-    """An extent for a run-time integer of which only the dtype's range is known."""
+def unknown(value: Scalar, multiple: int = 1) -> Extent:
+    """An extent for a run-time integer of which only the dtype's range (and a divisor) is known."""
     low, high = integer_range(type(value))
-    return atom(type(value).name, low, high, scalar=value)
+    return atom(type(value).name, low, high, multiple=multiple, scalar=value)
 
 
-def combine(name: str, left: Known | None, right: Known | None, dtype: DType) -> Extent | None:
-    """The extent of `left name right` ("add", "sub", "mul", "floordiv", "mod", "shl", "shr", "and"), or None where
-    nothing is known or the result could wrap in `dtype`."""
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """The extent of a result that may have wrapped, until someone asks: only this divisor of it is known.
+
+    Wrapping subtracts multiples of a power of two, so powers of two that divide the exact result divide what is left.
+    """
+
+    multiple: int
+
+
+def combine(name: str, left: Known | None, right: Known | None, dtype: DType) -> Extent | Wrapped | None:
+    """The extent of `left name right` ("add", "sub", "mul", "floordiv", "mod", "shl", "shr", "and"); Wrapped where the
+    result could leave the range of `dtype`, None where nothing is known."""
     if left is None or right is None:
         return None
     a = constant(left) if isinstance(left, int) else left
@@ -171,7 +100,9 @@ def combine(name: str, left: Known | None, right: Known | None, dtype: DType) ->
         return None
     low, high = result.bounds()
     least, greatest = integer_range(dtype)
-    return result if least <= low and high <= greatest else None
+    if least <= low and high <= greatest:
+        return result
+    return Wrapped(math.gcd(result.divisor(), 1 << dtype.bits))
 
 
 def _combine(name: str, a: Extent, b: Extent) -> Extent | None:
@@ -195,73 +126,6 @@ def _combine(name: str, a: Extent, b: Extent) -> Extent | None:
     if name == "and" and number & (number + 1) == 0 and a.bounds()[0] >= 0:
         return remainder(a, number + 1)
     return None
-
-
-_quotients: dict[tuple[Extent, int], Extent] = {}
-_remainders: dict[tuple[Extent, int], Extent] = {}
-_MEMO_LIMIT = 4096
-
-
-def _split(a: Extent, divisor: int) -> tuple[Extent, Extent]:
-    """a == whole * divisor + rest, with every term that `divisor` divides in `whole`."""
-    whole: dict[Monomial, int] = {}
-    rest: dict[Monomial, int] = {}
-    for monomial, factor in a.terms.items():
-        (whole if factor % divisor == 0 else rest)[monomial] = factor
-    shift, left = divmod(a.constant, divisor)
-    return Extent({m: f // divisor for m, f in whole.items()}, shift), Extent(rest, left)
-
-
-def quotient(a: Extent, divisor: int) -> Extent:
-    """floor(a / divisor), divisor > 0."""
-    whole, rest = _split(a, divisor)
-    low, high = rest.bounds()
-    if low // divisor == high // divisor:
-        return whole.plus(low // divisor)
-    key = rest, divisor
-    found = _quotients.get(key)
-    if found is None:
-        made = Atom(f"({rest})/{divisor}", low // divisor, high // divisor, of=("div", rest, divisor))
-        found = Extent({(made,): 1}, 0)
-        _remember(_quotients, key, found)
-    return whole.plus(found)
-
-
-def remainder(a: Extent, divisor: int) -> Extent:
-    """a mod divisor, in [0, divisor)."""
-    rest = _split(a, divisor)[1]
-    low, high = rest.bounds()
-    if low // divisor == high // divisor:
-        return rest.plus(-(low // divisor) * divisor)
-    key = rest, divisor
-    found = _remainders.get(key)
-    if found is None:
-        common = math.gcd(rest.divisor(), divisor)
-        made = Atom(f"({rest})%{divisor}", 0, divisor - 1, max(common, 1), of=("mod", rest, divisor))
-        found = Extent({(made,): 1}, 0)
-        _remember(_remainders, key, found)
-    return found
-
-
-def _remember(memo: dict[tuple[Extent, int], Extent], key: tuple[Extent, int], found: Extent) -> None:
-    if len(memo) >= _MEMO_LIMIT:
-        memo.clear()
-    memo[key] = found
-
-
-def recombined(what: Extent) -> Extent:
-    """The same value with `d * (e / d) + e % d` written as `e` wherever both stand with matching factors."""
-    for monomial, factor in what.terms.items():
-        if len(monomial) != 1 or monomial[0].of is None or monomial[0].of[0] != "mod":
-            continue
-        _operation, inner, divisor = monomial[0].of
-        whole = _quotients.get((inner, divisor))
-        if whole is not None and all(what.terms.get(m) == factor * divisor for m in whole.terms):
-            rest = Extent(
-                {m: f for m, f in what.terms.items() if m != monomial and m not in whole.terms}, what.constant
-            )
-            return recombined(rest.plus(inner, factor))
-    return what
 
 
 # --- facts ----------------------------------------------------------------------------------------------------------
@@ -331,11 +195,17 @@ def holds(what: object, values: Mapping[Atom, int]) -> bool | None:
     return table[what.op]
 
 
+def _tightened(fact: Extent) -> Extent:
+    """The strongest constant with which `fact` >= 0 still holds: its other terms have a common divisor."""
+    divisor = Extent(fact.terms, 0).divisor()
+    return Extent(fact.terms, fact.constant // divisor * divisor) if divisor else fact
+
+
 def nonnegative(what: Extent, facts: Sequence[Extent] = ()) -> bool:
     """Whether `what` >= 0 is proven by ranges, by up to two of the facts, or by trying every value of few atoms."""
     if what.bounds()[0] >= 0:
         return True
-    useful = [fact for fact in facts if fact.terms and fact.terms.keys() & what.terms.keys()]
+    useful = [_tightened(fact) for fact in facts if fact.terms and fact.terms.keys() & what.terms.keys()]
     reduced = [what.plus(fact, -scale) for fact in useful for scale in _scales(what, fact)]
     if any(rest.bounds()[0] >= 0 for rest in reduced):
         return True
@@ -353,10 +223,45 @@ def _scales(what: Extent, fact: Extent) -> set[int]:
 
 
 def divisible(what: Extent, divisor: int, facts: Sequence[Extent] = ()) -> bool:
-    """Whether `divisor` is proven to divide `what`."""
+    """Whether `divisor` is proven to divide `what`: by what its atoms are multiples of, by facts such as `n % 8 == 0`, or
+    by trying every value of few atoms."""
     if divisor == 1 or what.divisor() % divisor == 0:
         return True
+    known = _congruences(facts)
+    multiples = {
+        next(iter(e.terms))[0]: d for e, d in known if e.constant == 0 and list(map(len, e.terms)) == [1] and
+        list(e.terms.values()) == [1]
+    }  # fmt: skip
+    rests = [what]
+    for e, d in known:
+        scales = {
+            what.terms[m] // f for m, f in e.terms.items() if m in what.terms and what.terms[m] % f == 0
+        }
+        rests += [what.plus(e, -scale) for scale in scales if scale * d % divisor == 0]
+    if any(_divisor(rest, multiples) % divisor == 0 for rest in rests):
+        return True
     return _everywhere(what, facts, lambda value: value % divisor == 0)
+
+
+def _congruences(facts: Iterable[Extent]) -> list[tuple[Extent, int]]:
+    """(e, d) for each fact that says d divides e: `-(e % d) >= 0`."""
+    found: list[tuple[Extent, int]] = []
+    for fact in facts:
+        if fact.constant == 0 and len(fact.terms) == 1:
+            ((monomial, factor),) = fact.terms.items()
+            of = monomial[0].of
+            if factor < 0 and len(monomial) == 1 and of is not None and of[0] == "mod":
+                found.append((of[1], of[2]))
+    return found
+
+
+def _divisor(what: Extent, multiples: Mapping[Atom, int]) -> int:
+    """Extent.divisor, where more is known of some atoms."""
+    divisor = what.constant
+    for monomial, factor in what.terms.items():
+        known = math.prod(math.lcm(member.multiple, multiples.get(member, 1)) for member in monomial)
+        divisor = math.gcd(divisor, factor * known)
+    return abs(divisor)
 
 
 def _roots(what: Extent) -> list[Atom]:
@@ -384,21 +289,3 @@ def _everywhere(what: Extent, facts: Iterable[Extent], holds: Callable[[int], bo
         return True
 
     return walk(0)
-
-
-def evaluate(what: Extent, values: Mapping[Atom, int]) -> int:
-    """The value of an extent where its free atoms have these values."""
-    total = what.constant
-    for monomial, factor in what.terms.items():
-        for member in monomial:
-            factor *= _value(member, values)
-        total += factor
-    return total
-
-
-def _value(member: Atom, values: Mapping[Atom, int]) -> int:
-    if member.of is None:
-        return values[member]
-    operation, inner, divisor = member.of
-    value = evaluate(inner, values)
-    return value // divisor if operation == "div" else value % divisor

@@ -43,8 +43,8 @@ class SharedMemory:
 
     def variables(self) -> tuple[list[Variable], list[Variable]]:
         """(declared in the body, declared in the module)."""
-        offsets, _end, most = self._placed()
         if self.dynamic:
+            most = self._placed()[2]
             name = f"{self.prefix}_shared"
             return [], [Variable("shared", "b8", name, (0,), most, linkage="extern")]
         return [

@@ -76,9 +76,7 @@ def checked_shape(shape: object) -> tuple[int | Dim, ...]:
     for part in parts:
         if isinstance(part, str):
             made.append(Dim(part))
-        elif isinstance(part, Dim):
-            made.append(part)
-        elif isinstance(part, int) and not isinstance(part, bool) and part > 0:
+        elif isinstance(part, Dim) or (isinstance(part, int) and not isinstance(part, bool) and part > 0):
             made.append(part)
         else:
             raise LayoutError(f"a shape holds positive integers, names and pt.dim(…), not {part!r}")
@@ -276,10 +274,12 @@ class Tensor:
         """The address of the first element, for an address operand of a raw instruction."""
         storage = self.bound
         if not isinstance(storage, Memory) or storage.space not in SPACES.get(space, (space[1:],)):
+            where = "registers" if isinstance(storage, Registers) else f"{storage.space} memory"
             raise OperandError(
-                f"this instruction addresses {space or 'generic'} memory, and {self!r} is in {self.space}"
+                f"the instruction addresses {space or 'generic'} memory, and {self!r} is in {where}"
             )
-        return self.address_of(trace, [ranges.constant(0)] * self.ndim)
+        found = self.address_of(trace, [ranges.constant(0)] * self.ndim)
+        return found if space else addresses.generic(trace, storage, found)
 
     # --- views (builder.views) ------------------------------------------------------------------------------------
     def view(self, *shape: object, layout: object = None) -> Tensor:
