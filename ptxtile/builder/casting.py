@@ -83,7 +83,7 @@ def _convert(trace: Trace, use: str, value: Scalar, made: Scalar, suffix: str) -
         _from_bool(trace, value, made)
     elif dtype is bool_:
         _to_bool(trace, use, value, d)
-    elif source.kind == "float" and (source.bits == 8 or dtype.bits == 8 and dtype.kind == "float"):
+    elif source.kind == "float" and (source.bits == 8 or (dtype.bits == 8 and dtype.kind == "float")):
         _small_float(trace, use, value, made)
     elif source.kind != "float" and dtype.kind != "float" and source.bits == dtype.bits and dtype.bits > 8:
         trace.instruction(f"mov.{dtype.register}", d, word(trace, value))
@@ -232,8 +232,8 @@ def unpack(value: Scalar, dtype: DType) -> tuple[Scalar, ...]:
     count, rest = divmod(source.bits, dtype.bits)
     if source.kind != "uint" or source.bits < 32 or dtype.bits < 16 or rest or count < 2:
         raise OperandError(
-            f"pt.unpack: a {source.name} holds no whole number of {dtype.name}; a carrier is a uint32 or uint64 and its "
-            "parts have 16 bits or more" + where(trace)
+            f"pt.unpack: a {source.name} holds no whole number of {dtype.name}; a carrier is a uint32 or uint64 and "
+            "its parts have 16 bits or more" + where(trace)
         )
     packed = register(trace, scalar(trace, source, value, "pt.unpack"))
     parts = tuple(trace.value(dtype) for _ in range(count))

@@ -154,8 +154,8 @@ def _check_signature(name: str, tree: ast.FunctionDef, where: str) -> None:
     given = tree.args
     if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or given.defaults:
         raise TraceError(
-            f"@pt.function {name}: parameters are plain names with a dtype each; *, /, ** and defaults have no meaning here"
-            + where
+            f"@pt.function {name}: parameters are plain names with a dtype each; *, /, ** and defaults have no "
+            "meaning here" + where
         )
 
 

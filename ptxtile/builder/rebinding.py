@@ -9,7 +9,7 @@ from ptxtile import location
 from ptxtile.builder.trace import Block, Trace
 from ptxtile.dtypes import Scalar
 from ptxtile.errors import TraceError
-from ptxtile.ir.operand import Register
+from ptxtile.ir.instruction import Instruction
 from ptxtile.location import Mark
 
 
@@ -58,16 +58,14 @@ def _message(trace: Trace, block: Block, name: str, value: Scalar) -> str:
     where = location.quote(location.resolve(_written(trace, value) or block.mark))
     return (
         f"{name} is rebound inside a {block.kind} block: the new {dtype.name} exists only there, and what comes after "
-        f"would not see it; make it a variable before the block, {name} = pt.reg({dtype!r}, …), and write it inside with "
-        f"{name} += … or {name}.set(…){where}"
+        f"would not see it; make it a variable before the block, {name} = pt.reg({dtype!r}, …), and write it inside "
+        f"with {name} += … or {name}.set(…){where}"
     )
 
 
 def _written(trace: Trace, value: Scalar) -> Mark | None:
     """The mark of the instruction that first wrote the value's register."""
     for record in trace.records:
-        if isinstance(record, tuple) and len(record[2]):
-            written = record[2][0]
-            if isinstance(written, Register) and written == value.operand:
-                return record[-1]
+        if isinstance(record, Instruction) and record.operands and record.operands[0] == value.operand:
+            return record.mark
     return None

@@ -45,7 +45,7 @@ def run(body: Callable[..., object], *arrays: np.ndarray, result: pt.DType | Non
 
 
 def instructions(body: Callable[..., object], *dtypes: pt.DType) -> list[str]:
-    """The instructions of `body` on run-time values v0, v1, … of these dtypes: registers %v0 …, new ones as they come."""
+    """The instructions and labels of `body` on run-time values of these dtypes, registers numbered as they come."""
     trace = Trace("k", Launch())
     with tracing.use(trace):
         body(*(trace.value(dtype) for dtype in dtypes))

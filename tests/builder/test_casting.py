@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builder.running import failure, instructions, run, spellings, text
 
 import ptxtile as pt
+from builder.running import failure, instructions, run, spellings, text
 
 
 @pytest.mark.parametrize(
@@ -120,23 +120,58 @@ def test_pack_and_unpack_at_run_time() -> None:
 @pytest.mark.parametrize(
     ("source", "dtype", "message"),
     [
-        ("pt.cast(a, pt.float64, 'rn')", "float32", "pt.cast from float32 to float64 is exact: it takes no rounding, not "
-         "'rn'"),
-        ("pt.cast(a, pt.int32, 'rn')", "float32", "pt.cast from float32 to int32: rounding is one of rni, rzi, rmi, rpi, not "
-         "'rn'"),
-        ("pt.cast(a, pt.float8_e4m3fn)", "float16", "pt.cast from float16 to float8_e4m3fn: PTX converts 8-bit floats e4m3 "
-         "and e5m2 from float32, and to float16 (and from there to float32)"),
-        ("pt.cast(a, pt.bool_)", "float8_e4m3fn", "pt.cast from float8_e4m3fn to bool_: PTX compares no 8-bit floats; cast "
-         "to float32 first"),
-        ("pt.bitcast(a, pt.uint64)", "float32", "pt.bitcast from float32 to uint64: the widths differ (32 and 64 bits)"),
-        ("pt.bitcast(2.0, pt.uint32)", "float32", "pt.bitcast: 2.0 has no dtype; write pt.float32(…) or another"),
-        ("pt.unpack(a, pt.float16)", "uint16", "pt.unpack: a uint16 holds no whole number of float16; a carrier is a uint32 "
-         "or uint64 and its parts have 16 bits or more"),
+        (
+            "pt.cast(a, pt.float64, 'rn')",
+            "float32",
+            ("pt.cast from float32 to float64 is exact: it takes no rounding, not 'rn'"),
+        ),
+        (
+            "pt.cast(a, pt.int32, 'rn')",
+            "float32",
+            ("pt.cast from float32 to int32: rounding is one of rni, rzi, rmi, rpi, not 'rn'"),
+        ),
+        (
+            "pt.cast(a, pt.float8_e4m3fn)",
+            "float16",
+            (
+                "pt.cast from float16 to float8_e4m3fn: PTX converts 8-bit floats e4m3 and e5m2 from "
+                "float32, and to float16 (and from there to float32)"
+            ),
+        ),
+        (
+            "pt.cast(a, pt.bool_)",
+            "float8_e4m3fn",
+            ("pt.cast from float8_e4m3fn to bool_: PTX compares no 8-bit floats; cast to float32 first"),
+        ),
+        (
+            "pt.bitcast(a, pt.uint64)",
+            "float32",
+            ("pt.bitcast from float32 to uint64: the widths differ (32 and 64 bits)"),
+        ),
+        (
+            "pt.bitcast(2.0, pt.uint32)",
+            "float32",
+            "pt.bitcast: 2.0 has no dtype; write pt.float32(…) or another",
+        ),
+        (
+            "pt.unpack(a, pt.float16)",
+            "uint16",
+            (
+                "pt.unpack: a uint16 holds no whole number of float16; a carrier is a uint32 or uint64 "
+                "and its parts have 16 bits or more"
+            ),
+        ),
         ("pt.pack(a, a)", "int8", "pt.pack: PTX packs no run-time int8; shift and or them as uint32"),
-        ("pt.pack(a, pt.float32(1))", "float16", "pt.pack: float16 is wanted and this is float32; nothing is converted "
-         "silently: write pt.cast(value, pt.float16)"),
+        (
+            "pt.pack(a, pt.float32(1))",
+            "float16",
+            (
+                "pt.pack: float16 is wanted and this is float32; nothing is converted silently: write "
+                "pt.cast(value, pt.float16)"
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_messages(source: str, dtype: str, message: str) -> None:
     error = failure(lambda a: eval(source, {"pt": pt, "a": a}), getattr(pt, dtype))
     assert str(error) == message + "\n  <string>:1"

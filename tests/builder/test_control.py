@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from builder.running import failure, instructions, run, text
 
 import ptxtile as pt
+from builder.running import failure, instructions, run, text
 from ptxtile import tracing
 from ptxtile.builder import ranges
 from ptxtile.builder.trace import Launch, Trace
@@ -293,13 +293,13 @@ def false_assume(x: pt.float32) -> None:
 
 def loop_index(x: pt.float32) -> None:
     with pt.for_range(0, 4) as i:
-        i += 1  # noqa: PLW2901
+        i += 1
         i.set(3)
 
 
 _LOST = (
-    "this float32 was made inside a pt.if_ block that has ended, so it may never have been computed; declare a variable "
-    "with pt.reg(pt.float32) before the block and write it inside with .set(…)"
+    "this float32 was made inside a pt.if_ block that has ended, so it may never have been computed; declare a "
+    "variable with pt.reg(pt.float32) before the block and write it inside with .set(…)"
 )
 _ELSE = "pt.else_ must stand directly after the block of its pt.if_"
 _REBOUND = (
@@ -318,25 +318,70 @@ _REBOUND = (
         (lone_else, f"{_ELSE}\n  F: with pt.else_():"),
         (second_else, f"{_ELSE}\n  F: with pt.else_():"),
         (no_step, "pt.for_range: step is 0, so the loop would never end\n  F: with pt.for_range(0, 4, 0):"),
-        (far_end, "pt.for_range: with step 3 and end 2147483646 the index would leave int32 and the loop would not end"
-         "\n  F: with pt.for_range(0, 2**31 - 2, 3):"),
-        (float_loop, "pt.for_range counts in an integer dtype of 16 bits or more, not float32\n  F: with pt.for_range(0, x):"),
-        (mixed_loop, "pt.for_range: int32 and uint32 never mix; convert one side with pt.cast(value, pt.int32) or "
-         "pt.cast(value, pt.uint32)\n  F: with pt.for_range(pt.int32(0), pt.uint32(4)):"),
-        (value_while, "pt.while_ takes a function that computes the condition, as in pt.while_(lambda: n < 10): it is "
-         "traced at the loop's head, and a value would be computed once\n  F: with pt.while_(x < 1):"),
-        (known_if, "pt.if_: the condition is known while tracing; use Python's own if\n  F: with pt.if_(True):"),
-        (float_if, "pt.if_: bool_ is wanted and this is float32; nothing is converted silently: write pt.cast(value, "
-         "pt.bool_)\n  F: with pt.if_(x):"),
+        (
+            far_end,
+            (
+                "pt.for_range: with step 3 and end 2147483646 the index would leave int32 and the loop "
+                "would not end\n"
+                "  F: with pt.for_range(0, 2**31 - 2, 3):"
+            ),
+        ),
+        (
+            float_loop,
+            (
+                "pt.for_range counts in an integer dtype of 16 bits or more, not float32\n"
+                "  F: with pt.for_range(0, x):"
+            ),
+        ),
+        (
+            mixed_loop,
+            (
+                "pt.for_range: int32 and uint32 never mix; convert one side with pt.cast(value, "
+                "pt.int32) or pt.cast(value, pt.uint32)\n"
+                "  F: with pt.for_range(pt.int32(0), pt.uint32(4)):"
+            ),
+        ),
+        (
+            value_while,
+            (
+                "pt.while_ takes a function that computes the condition, as in pt.while_(lambda: n < "
+                "10): it is traced at the loop's head, and a value would be computed once\n"
+                "  F: with pt.while_(x < 1):"
+            ),
+        ),
+        (
+            known_if,
+            ("pt.if_: the condition is known while tracing; use Python's own if\n  F: with pt.if_(True):"),
+        ),
+        (
+            float_if,
+            (
+                "pt.if_: bool_ is wanted and this is float32; nothing is converted silently: write "
+                "pt.cast(value, pt.bool_)\n"
+                "  F: with pt.if_(x):"
+            ),
+        ),
         (lone_break, "pt.break_ stands in no pt.for_range or pt.while_\n  F: pt.break_()"),
-        (bad_label, "pt.label: '1st' is no label name; PTX takes letters, digits, _ and $, beginning with a letter or an _"
-         '\n  F: pt.label("1st")'),
+        (
+            bad_label,
+            (
+                "pt.label: '1st' is no label name; PTX takes letters, digits, _ and $, beginning with a "
+                "letter or an _\n"
+                '  F: pt.label("1st")'
+            ),
+        ),
         (same_label, "pt.label: there is a label 'here' already\n  F: pt.label(\"here\")"),
         (false_assume, "pt.assume: the condition is known to be false\n  F: pt.assume(pt.int32(3) > 4)"),
-        (loop_index, "int32.set(): this is a value, which never changes; make a variable with pt.reg(pt.int32)"
-         "\n  F: i.set(3)"),
+        (
+            loop_index,
+            (
+                "int32.set(): this is a value, which never changes; make a variable with "
+                "pt.reg(pt.int32)\n"
+                "  F: i.set(3)"
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_messages(body: Callable[..., object], message: str) -> None:
     assert text(failure(body, pt.float32)) == message.replace("F:", "test_control.py:N:")
 
@@ -344,8 +389,8 @@ def test_messages(body: Callable[..., object], message: str) -> None:
 def test_names_may_be_reused_where_nothing_is_lost() -> None:
     def body(x: pt.float32) -> None:
         i = 0
-        with pt.for_range(0, 4) as i:
-            pass
+        with pt.for_range(i, 4) as i:
+            y = x * 2
         with pt.for_range(0, 4) as i:
             y = x + 1
         with pt.if_(x < 1):

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from builder.running import failure, instructions, module_of, run, spellings
 
 import ptxtile as pt
+from builder.running import failure, instructions, module_of, run, spellings
 
 COUNT = 1 << 12
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, math.inf, -math.inf, math.nan)
@@ -30,7 +30,7 @@ def double(low: float, high: float) -> np.ndarray:
 
 
 def worst(got: np.ndarray, exact: np.ndarray) -> float:
-    """The largest error in ulp of the exact result. Where the rounded result is infinite, zero or NaN it must be met."""
+    """The largest error, in ulp of the exact result. NaNs, signs of zeros and infinities must be met."""
     with np.errstate(all="ignore"):
         rounded = exact.astype(got.dtype)
         ulp = np.spacing(np.abs(rounded)).astype(exact.dtype)
@@ -202,15 +202,31 @@ def test_nvidia_assembles_it(name: str) -> None:
 @pytest.mark.parametrize(
     ("source", "dtype", "message"),
     [
-        ("pt.exp(2.0)", "float32", "pt.exp: no operand has a dtype, so it is not known which instruction is meant; write "
-         "pt.float32(…)"),
+        (
+            "pt.exp(2.0)",
+            "float32",
+            (
+                "pt.exp: no operand has a dtype, so it is not known which instruction is meant; write "
+                "pt.float32(…)"
+            ),
+        ),
         ("pt.exp(a)", "int32", "pt.exp takes a float, not int32; write pt.cast(x, pt.float32)"),
         ("pt.sin(a)", "float64", "pt.sin has no sequence for float64; it has float16, bfloat16, float32"),
-        ("pt.pow(a, pt.float64(2))", "float32", "pt.pow: float32 and float64 never mix; convert one side with "
-         "pt.cast(value, pt.float32) or pt.cast(value, pt.float64)"),
-        ("pt.exp(a)", "float8_e5m2", "pt.exp has no sequence for float8_e5m2; it has float16, bfloat16, float32, float64"),
+        (
+            "pt.pow(a, pt.float64(2))",
+            "float32",
+            (
+                "pt.pow: float32 and float64 never mix; convert one side with pt.cast(value, pt.float32) "
+                "or pt.cast(value, pt.float64)"
+            ),
+        ),
+        (
+            "pt.exp(a)",
+            "float8_e5m2",
+            ("pt.exp has no sequence for float8_e5m2; it has float16, bfloat16, float32, float64"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_messages(source: str, dtype: str, message: str) -> None:
     error = failure(lambda a: eval(source, {"pt": pt, "a": a}), getattr(pt, dtype))
     assert str(error) == message + "\n  <string>:1"

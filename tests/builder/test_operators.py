@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ptxtile as pt
-
 from builder.running import failure, instructions, run, spellings, text
 
 FLOATS = (pt.float16, pt.bfloat16, pt.float32, pt.float64)
@@ -173,41 +172,134 @@ HERE = "\n  <string>:1"
 @pytest.mark.parametrize(
     ("source", "dtypes", "kind", "message"),
     [
-        ("a + b", "float32 int32", "OperandError", "float32 + int32: float32 and int32 never mix; convert one side with "
-         "pt.cast(value, pt.float32) or pt.cast(value, pt.int32)"),
+        (
+            "a + b",
+            "float32 int32",
+            "OperandError",
+            (
+                "float32 + int32: float32 and int32 never mix; convert one side with pt.cast(value, "
+                "pt.float32) or pt.cast(value, pt.int32)"
+            ),
+        ),
         ("a + 2.5", "int32", "OperandError", "int32 + 2.5: 2.5 is a float and the other side is int32"),
-        ("a + -1", "uint32", "OperandError", "uint32 + -1: -1 does not fit pt.uint32, which holds 0 to 4294967295"),
-        ("a / 2", "int32", "TraceError", "int32 has no operator /, because PTX has no instruction for it: write // for the "
-         "floor of the quotient, or pt.cast(value, pt.float32)"),
-        ("a / 2", "float16", "TraceError", "float16 has no operator /, because PTX has no instruction for it: divide in "
-         "float32, with pt.cast(value, pt.float32)"),
-        ("a // 2", "float32", "TraceError", "float32 has no operator //, because PTX has no instruction for it: write "
-         "pt.floor(a / b)"),
-        ("a % 2", "float32", "TraceError", "float32 has no operator %, because PTX has no instruction for it: write "
-         "pt.fmod(a, b)"),
-        ("-a", "uint32", "TraceError", "uint32 has no operator -, because PTX has no instruction for it: write 0 - value, "
-         "which wraps, or pt.cast(value, pt.int32)"),
-        ("abs(a)", "uint32", "TraceError", "uint32 has no operator abs(), because PTX has no instruction for it: an "
-         "unsigned value is its own magnitude"),
-        ("a < b", "bool_ bool_", "TraceError", "bool_ has no operator <, because PTX has no instruction for it: a predicate "
-         "has & | ^ ~ == != only; pt.select(p, a, b) makes a number of it"),
-        ("a + 1", "int8", "TraceError", "int8 has no operator +, because PTX has no instruction for it: convert with "
-         "pt.cast(value, pt.int32)"),
-        ("a & 1", "float32", "TraceError", "float32 has no operator &, because PTX has no instruction for it: "
-         "pt.bitcast(value, pt.uint32) gives its bits as an integer"),
+        (
+            "a + -1",
+            "uint32",
+            "OperandError",
+            ("uint32 + -1: -1 does not fit pt.uint32, which holds 0 to 4294967295"),
+        ),
+        (
+            "a / 2",
+            "int32",
+            "TraceError",
+            (
+                "int32 has no operator /, because PTX has no instruction for it: write // for the floor "
+                "of the quotient, or pt.cast(value, pt.float32)"
+            ),
+        ),
+        (
+            "a / 2",
+            "float16",
+            "TraceError",
+            (
+                "float16 has no operator /, because PTX has no instruction for it: divide in float32, "
+                "with pt.cast(value, pt.float32)"
+            ),
+        ),
+        (
+            "a // 2",
+            "float32",
+            "TraceError",
+            ("float32 has no operator //, because PTX has no instruction for it: write pt.floor(a / b)"),
+        ),
+        (
+            "a % 2",
+            "float32",
+            "TraceError",
+            ("float32 has no operator %, because PTX has no instruction for it: write pt.fmod(a, b)"),
+        ),
+        (
+            "-a",
+            "uint32",
+            "TraceError",
+            (
+                "uint32 has no operator -, because PTX has no instruction for it: write 0 - value, which "
+                "wraps, or pt.cast(value, pt.int32)"
+            ),
+        ),
+        (
+            "abs(a)",
+            "uint32",
+            "TraceError",
+            (
+                "uint32 has no operator abs(), because PTX has no instruction for it: an unsigned value "
+                "is its own magnitude"
+            ),
+        ),
+        (
+            "a < b",
+            "bool_ bool_",
+            "TraceError",
+            (
+                "bool_ has no operator <, because PTX has no instruction for it: a predicate has & | ^ ~ "
+                "== != only; pt.select(p, a, b) makes a number of it"
+            ),
+        ),
+        (
+            "a + 1",
+            "int8",
+            "TraceError",
+            (
+                "int8 has no operator +, because PTX has no instruction for it: convert with "
+                "pt.cast(value, pt.int32)"
+            ),
+        ),
+        (
+            "a & 1",
+            "float32",
+            "TraceError",
+            (
+                "float32 has no operator &, because PTX has no instruction for it: pt.bitcast(value, "
+                "pt.uint32) gives its bits as an integer"
+            ),
+        ),
         ("a << -1", "int32", "OperandError", "int32 << -1: a negative shift count"),
-        ("a << b", "uint32 uint64", "OperandError", "uint32 << uint64: the count of a shift is a uint32; write "
-         "pt.cast(count, pt.uint32)"),
+        (
+            "a << b",
+            "uint32 uint64",
+            "OperandError",
+            ("uint32 << uint64: the count of a shift is a uint32; write pt.cast(count, pt.uint32)"),
+        ),
         ("a // 0", "int32", "OperandError", "int32 // 0: division by the constant 0"),
-        ("a.set(1)", "int32", "TraceError", "int32.set(): this is a value, which never changes; make a variable with "
-         "pt.reg(pt.int32)"),
-        ("pt.int32(1).set(2)", "int32", "TraceError", "int32.set(): this is a constant, which never changes; make a "
-         "variable with pt.reg(pt.int32)"),
-        ("pt.reg(pt.int32).set(2.5)", "int32", "OperandError", "int32.set(): 2.5 is a float and the other side is int32"),
-        ("pt.reg(pt.int32).set(pt.int64(2))", "int32", "OperandError", "int32.set(): int32 is wanted and this is int64; "
-         "nothing is converted silently: write pt.cast(value, pt.int32)"),
+        (
+            "a.set(1)",
+            "int32",
+            "TraceError",
+            ("int32.set(): this is a value, which never changes; make a variable with pt.reg(pt.int32)"),
+        ),
+        (
+            "pt.int32(1).set(2)",
+            "int32",
+            "TraceError",
+            ("int32.set(): this is a constant, which never changes; make a variable with pt.reg(pt.int32)"),
+        ),
+        (
+            "pt.reg(pt.int32).set(2.5)",
+            "int32",
+            "OperandError",
+            "int32.set(): 2.5 is a float and the other side is int32",
+        ),
+        (
+            "pt.reg(pt.int32).set(pt.int64(2))",
+            "int32",
+            "OperandError",
+            (
+                "int32.set(): int32 is wanted and this is int64; nothing is converted silently: write "
+                "pt.cast(value, pt.int32)"
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_messages(source: str, dtypes: str, kind: str, message: str) -> None:
     error = failure(
         lambda *values: eval(source, {"pt": pt, **dict(zip("ab", values))}), *map(_dtype, dtypes.split())
@@ -233,6 +325,6 @@ def test_operators_outside_a_trace() -> None:
     with pytest.raises(pt.TraceError) as caught:
         pt.float32(1) + 2
     assert str(caught.value) == (
-        "operator 'add' on ptxtile values was called outside a trace: forms and run-time operations only have a meaning "
-        "while a @pt.kernel is traced or inside a ModuleBuilder entry"
+        "operator 'add' on ptxtile values was called outside a trace: forms and run-time operations only have a "
+        "meaning while a @pt.kernel is traced or inside a ModuleBuilder entry"
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builder.running import failure, instructions, run, spellings
 
 import ptxtile as pt
+from builder.running import failure, instructions, run, spellings
 from ptxtile import tracing
 from ptxtile.builder.trace import Launch, Trace
 
@@ -25,7 +25,7 @@ def test_selection() -> None:
 def test_extremes_and_fma() -> None:
     assert spellings(lambda a: pt.minimum(a, 3), pt.int32) == ["min.s32"]
     assert spellings(lambda a: pt.maximum(3, a), pt.float32) == ["max.f32"]
-    assert spellings(lambda a, b: pt.minimum(a, b), pt.bfloat16, pt.bfloat16) == ["min.bf16"]
+    assert spellings(pt.minimum, pt.bfloat16, pt.bfloat16) == ["min.bf16"]
     assert spellings(lambda a: pt.fma(a, 2, a), pt.float32) == ["fma.rn.f32"]
     assert spellings(lambda a: pt.fma(a, 2, a), pt.uint64) == ["mad.lo.u64"]
     a, b = np.array([1, np.nan, -0.0, 5], np.float32), np.array([2, 3, 0.0, np.nan], np.float32)
@@ -94,16 +94,39 @@ def test_a_trap_stops_the_emulator() -> None:
     ("source", "kind", "message"),
     [
         ("pt.reg(3)", "OperandError", "pt.reg takes a dtype such as pt.float32, not 3"),
-        ("pt.reg(pt.int32, 2.5)", "OperandError", "pt.reg(pt.int32, …): 2.5 is a float and the other side is int32"),
-        ("pt.select(a < 1, a, pt.int32(1))", "OperandError", "pt.select: float32 and int32 never mix; convert one side with "
-         "pt.cast(value, pt.float32) or pt.cast(value, pt.int32)"),
-        ("pt.minimum(1, 2)", "OperandError", "pt.minimum: no operand has a dtype, so it is not known which instruction is "
-         "meant; write pt.float32(…)"),
-        ("pt.minimum(pt.cast(a, pt.int8), 2)", "TraceError", "pt.minimum: PTX has no min for int8; convert with pt.cast "
-         "first"),
-        ("pt.fma(pt.cast(a, pt.int8), 2, 2)", "TraceError", "pt.fma: PTX has none for int8; convert with pt.cast first"),
+        (
+            "pt.reg(pt.int32, 2.5)",
+            "OperandError",
+            ("pt.reg(pt.int32, …): 2.5 is a float and the other side is int32"),
+        ),
+        (
+            "pt.select(a < 1, a, pt.int32(1))",
+            "OperandError",
+            (
+                "pt.select: float32 and int32 never mix; convert one side with pt.cast(value, "
+                "pt.float32) or pt.cast(value, pt.int32)"
+            ),
+        ),
+        (
+            "pt.minimum(1, 2)",
+            "OperandError",
+            (
+                "pt.minimum: no operand has a dtype, so it is not known which instruction is meant; "
+                "write pt.float32(…)"
+            ),
+        ),
+        (
+            "pt.minimum(pt.cast(a, pt.int8), 2)",
+            "TraceError",
+            ("pt.minimum: PTX has no min for int8; convert with pt.cast first"),
+        ),
+        (
+            "pt.fma(pt.cast(a, pt.int8), 2, 2)",
+            "TraceError",
+            "pt.fma: PTX has none for int8; convert with pt.cast first",
+        ),
     ],
-)  # fmt: skip
+)
 def test_messages(source: str, kind: str, message: str) -> None:
     error = failure(lambda a: eval(source, {"pt": pt, "a": a}), pt.float32)
     assert type(error).__name__ == kind

@@ -67,7 +67,7 @@ def tanh(x: T) -> T:
 
 
 def sinh(x: T) -> T:
-    """Hyperbolic sine. float32: x + x**3 P(x**2) below 1, else h - 0.25 / h with h = exp(|x|) / 2; both are computed."""
+    """Hyperbolic sine. float32: x + x**3 P(x**2) below 1, else h - 0.25 / h with h = exp(|x|) / 2; both computed."""
     return apply("pt.sinh", {"float32": exponential.sinh_32}, x)  # type: ignore[return-value]
 
 
@@ -128,7 +128,7 @@ def fmod(x: T, y: T | float) -> T:
 
 
 def hypot(x: T, y: T | float) -> T:
-    """sqrt(x**2 + y**2) without overflow. float32: mul, fma, sqrt.rn in float64, cvt.rn; exact but for double rounding."""
+    """sqrt(x**2 + y**2) without overflow. float32: mul, fma, sqrt.rn in float64, cvt.rn."""
     return apply("pt.hypot", {"float32": power.hypot_32}, x, y)  # type: ignore[return-value]
 
 
@@ -160,7 +160,7 @@ def atan(x: T) -> T:
 
 
 def atan2(y: T, x: T | float) -> T:
-    """The angle of the point (x, y). float32: atan of the lesser coordinate by the greater (div.rn), put in its octant."""
+    """The angle of the point (x, y). float32: atan of the lesser coordinate by the greater (div.rn), in its octant."""
     return apply("pt.atan2", {"float32": trigonometric.atan2_32}, y, x)  # type: ignore[return-value]
 
 

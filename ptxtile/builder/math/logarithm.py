@@ -1,4 +1,4 @@
-"""log, log2 and log10: the exponent apart, and a polynomial (float32) or a series in f / (2 + f) (float64) for the rest."""
+"""log, log2 and log10: the exponent apart; for the rest a polynomial (float32) or a series in f / (2 + f) (float64)."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ def _reduced(x: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def _reduced_far(x: Scalar) -> tuple[Scalar, Scalar]:
-    """The same for 2**15 <= |x|: |x| is an integer of 32 bits times a power of two; its product with the 96 bits of 2 / pi
-    that start at that power's place gives x * 2 / pi modulo 4 with 62 fraction bits."""
+    """The same for 2**15 <= |x|: |x| is an integer of 32 bits times a power of two; its product with the 96 bits of
+    2 / pi that start at that power's place gives x * 2 / pi modulo 4 with 62 fraction bits."""
     bits = bitcast(x, uint32)
     start = ((bits >> 23) & 255) - 96
     integer = ((bits & 0x7FFFFF) | 0x800000) << 8
