@@ -184,6 +184,14 @@ def _overflowed(negative: Mask, form: Format, rounding: str) -> Bits:
     return np.where(away, U64(form.infinity), U64(form.largest))
 
 
+def _tiny(negative: Mask, exponent: Ints, significand: Bits, form: Format, rounding: str) -> Mask:
+    shift = 64 - form.precision
+    kept, rest = significand >> U64(shift), significand & U64((1 << shift) - 1)
+    up = _increment(kept, rest, 1 << (shift - 1), negative, rounding)
+    reaches: Mask = up & (kept == U64(2 * form.hidden - 1)) & (exponent == form.emin - 1)
+    return (exponent < form.emin) & ~reaches
+
+
 def pack(
     negative: Mask,
     exponent: Ints,
@@ -196,8 +204,9 @@ def pack(
 ) -> Bits:
     """Round finite non-zero numbers to `form`, as uint64 encodings.
 
-    Where `significand` is 0 the result is a zero of that sign. `flush` makes what is less than the least normal number
-    before rounding a zero of the same sign. `saturate_finite` gives the largest finite number on overflow.
+    Where `significand` is 0 the result is a zero of that sign. `flush` gives a zero of the same sign for what is less
+    than the least normal number when rounded to the format's precision with unbounded exponent (IEEE 754: tiny after
+    rounding). `saturate_finite` gives the largest finite number on overflow.
     """
     places = np.maximum(form.emin - exponent, 0)
     placed = shift_right_jam(significand, places)
@@ -215,7 +224,7 @@ def pack(
         magnitude = np.where(over, _overflowed(negative, form, rounding), magnitude)
     gone = significand == 0
     if flush:
-        gone = gone | (exponent < form.emin)
+        gone = gone | _tiny(negative, exponent, significand, form, rounding)
     magnitude = np.where(gone, U64(0), magnitude)
     signs: Bits = np.where(negative, U64(form.sign), U64(0)).astype(np.uint64)
     encoded: Bits = magnitude | signs

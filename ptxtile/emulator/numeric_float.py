@@ -3,8 +3,8 @@
 Formats up to f32 are computed in double precision rounded to odd, then rounded once more: with 53 bits against at most
 24 the second rounding is exact in every direction (Boldo and Melquiond, 2008). f64 goes through `numeric_wide`.
 NaN results are the format's own NaN, except in f64, where an operand's NaN comes out quiet; which operand, the caller
-says by order. `flush` is .ftz: subnormal operands and results become zeros of their sign, a result being
-subnormal if it is so before rounding.
+says by order. `flush` is .ftz: subnormal operands and results become zeros of their sign; a result counts as subnormal
+if it is so after rounding to the full precision of the format.
 """
 
 from __future__ import annotations
@@ -58,6 +58,18 @@ def to_double(x: Encoded, form: Format) -> Doubles:
 _NATIVE: dict[Format, type[np.floating]] = {F32: np.float32, F16: np.float16}
 
 
+def _tiny(value: Doubles, form: Format, rounding: str) -> Mask:
+    """What .ftz flushes of exact values, or of values rounded to odd."""
+    size, least = np.abs(value), 2.0**form.emin
+    if rounding == "rn":
+        # From the middle between the last number below and the least normal one a tie goes to the even, latter.
+        nearest: Mask = size < least * (1 - 2.0 ** -(form.precision + 1))
+        return nearest
+    outward = np.signbit(value) ^ (rounding == "rp") if rounding != "rz" else np.zeros(value.shape, np.bool_)
+    found: Mask = np.where(outward, size <= least * (1 - 2.0**-form.precision), size < least)
+    return found
+
+
 def _round_native(value: Doubles, form: Format, rounding: str, flush: bool) -> Encoded:
     """NumPy's own rounding to nearest, then one step back where that went the wrong way."""
     kind = form.dtype.type
@@ -74,7 +86,7 @@ def _round_native(value: Doubles, form: Format, rounding: str, flush: bool) -> E
             up = outward & (rounding != "rz") & (negative ^ (rounding == "rp"))
             bits = bits - down.astype(form.dtype) + up.astype(form.dtype)
         if flush:
-            bits = np.where(np.abs(value) < 2.0**form.emin, bits & kind(form.sign), bits)
+            bits = np.where(_tiny(value, form, rounding), bits & kind(form.sign), bits)
     return np.where(np.isnan(value), kind(form.nan), bits)
 
 
@@ -99,7 +111,7 @@ def _round_bf16(value: Doubles, rounding: str, flush: bool, saturate_finite: boo
     result = ((bits + extra) >> np.uint32(16)).astype(np.uint16)
     sign = result & np.uint16(BF16.sign)
     if flush:
-        result = np.where(np.abs(value) < 2.0**BF16.emin, sign, result)
+        result = np.where(_tiny(value, BF16, rounding), sign, result)
     if saturate_finite:
         result = np.minimum(result ^ sign, np.uint16(BF16.largest)) | sign
     return np.where(np.isnan(value), np.uint16(BF16.nan), result)

@@ -1,6 +1,6 @@
 """cvt between floats (PTX ISA 9.7.9.22): f64 f32 tf32 f16 bf16, packed pairs, and the 8, 6 and 4 bit formats.
 
-NaNs: to f32 and narrower from f32 and narrower the format's own NaN; from f64 quiet with the leading payload bits; to
+NaNs: to f32 and narrower from f32 and narrower the format's own NaN (of tf32 0x7fffe000); from f64 quiet with the leading payload bits; to
 f64 quiet with the payload kept, under .ftz that of the canonical f32 NaN; from bf16 to f32 the bits are moved. The
 6 and 4 bit formats have none: NaN gives their largest number.
 """
@@ -87,12 +87,12 @@ def _to_tf32(call: Call, a: Unsigned) -> Unsigned:
         # .rna cuts a NaN's low bits like a number's, so one with nothing above them becomes an infinity.
         cut = a & np.uint32(0xFFFFE000)
         if saturate:
-            largest = np.uint32(TF32.largest << _TF32_SHIFT)
-            cut = np.where(nf.is_nan(cut, F32), cut, largest | (cut & np.uint32(F32.sign)))
+            # The hardware steps back from an infinity to the largest number, and likewise from a NaN.
+            cut = cut - np.uint32(1 << _TF32_SHIFT)
         return np.where(nf.is_nan(a, F32), cut, result)
     if call.has(".relu"):
         result = np.where(nf.is_negative(result, F32), np.uint32(0), result)
-    return np.where(nf.is_nan(a, F32), np.uint32(F32.nan), result)
+    return np.where(nf.is_nan(a, F32), np.uint32(F32.nan & ~((1 << _TF32_SHIFT) - 1)), result)
 
 
 def _to_small(call: Call, number: nf.Doubles, to: Format) -> Unsigned:

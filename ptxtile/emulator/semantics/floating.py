@@ -13,8 +13,9 @@ from ptxtile.emulator.numeric import BF16, F16, F32, F64, Format, Mask
 from ptxtile.emulator.semantics import Array, Call, value
 from ptxtile.emulator.semantics.kinds import Kind, Unsigned, join, kinds, rounding, split
 
-OOB_NAN = 0xFFFF
-"""The half-precision NaN, f16 or bf16, that .oob takes for an element out of bounds (9.7.4.4)."""
+OOB_NAN = 0x7FF7
+"""The NaN that .oob (9.7.4.4) takes for an element out of bounds, of either sign and in f16 and bf16 alike: it is what
+a tensor copy fills with."""
 
 
 def clamp_unit(x: Unsigned, form: Format) -> Unsigned:
@@ -53,22 +54,21 @@ def _arithmetic(call: Call, form: Format, *operands: Unsigned) -> Unsigned:
     return nf.fused(operands[0], operands[1], operands[2], form, mode, flush=flush)
 
 
-def _half_quirk(call: Call, kind: Kind, operands: tuple[Unsigned, ...]) -> Unsigned | None:
-    """Directed roundings of bf16 fma, which ptxas accepts and the manual lacks.
+def _directed_bf16(call: Call, kind: Kind, operands: list[Unsigned]) -> Unsigned | None:
+    """fma.{rz,rm,rp}{.relu}.bf16 and .bf16x2, which ptxas accepts and the manual lacks; else None.
 
-    The hardware takes the scalar ones for f16 rounded to nearest, with the exact zero sum of the named direction, and
-    rounds the packed ones to nearest.
+    The hardware rounds the packed ones to nearest. The scalar ones it takes for f16: an f32 fma in the named direction
+    on the f16 values, rounded to nearest f16, without .relu.
     """
     if kind.format != "bf16" or call.opcode != "fma" or rounding(call) == "rn":
         return None
     a, b, c = operands
     if kind.lanes == 2:
-        return nf.fused(a, b, c, BF16)
-    exact_zero = nf.fused(a, b, c, F16, rounding(call))
-    nearest = nf.fused(a, b, c, F16)
-    return np.where(
-        (nearest & 0x7FFF) == 0, np.where((exact_zero & 0x7FFF) == 0, exact_zero, nearest), nearest
-    )
+        return finish(call, nf.fused(a, b, c, BF16), BF16)
+    with np.errstate(all="ignore"):
+        product = nf.to_double(a, F16) * nf.to_double(b, F16)
+        single = nf.sum_rounded(product, nf.to_double(c, F16), F32, rounding(call))
+        return nf.round_double(nf.to_double(single, F32), F16, "rn")
 
 
 def arithmetic(call: Call, kind: Kind, operands: tuple[Unsigned, ...]) -> Array:
@@ -78,10 +78,11 @@ def arithmetic(call: Call, kind: Kind, operands: tuple[Unsigned, ...]) -> Array:
         return _mixed(call, named[1].form, operands)
     form = kind.form
     lanes = [split(x, kind.bits) for x in operands]
-    rounded = _half_quirk(call, kind, tuple(lanes))
-    result = finish(call, _arithmetic(call, form, *lanes) if rounded is None else rounded, form)
+    result = _directed_bf16(call, kind, lanes)
+    if result is None:
+        result = finish(call, _arithmetic(call, form, *lanes), form)
     if call.has(".oob"):
-        missing = (lanes[0] == OOB_NAN) | (lanes[1] == OOB_NAN)
+        missing = ((lanes[0] & 0x7FFF) == OOB_NAN) | ((lanes[1] & 0x7FFF) == OOB_NAN)
         result = np.where(missing, result.dtype.type(0), result)
     return join(result, kind.bits * kind.lanes)
 

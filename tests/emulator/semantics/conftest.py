@@ -34,13 +34,20 @@ class Rational:
     def encode(
         value: Fraction, form: Format, mode: str, flush: bool = False, negative_zero: bool = False
     ) -> int:
-        """A value rounded once; `negative_zero` is the sign of an exact zero."""
+        """A value rounded once; `negative_zero` is the sign of an exact zero.
+
+        `flush` gives zero for what is subnormal once rounded to full precision.
+        """
         sign = 1 << (form.bits - 1)
         if value == 0:
             return sign if negative_zero else 0
         negative, size = value < 0, abs(value)
         if flush and size < Fraction(2) ** form.emin:
-            return sign if negative else 0
+            # Scaled by a power of two out of reach of the subnormals, the exponent is as good as unbounded.
+            far = Fraction(2) ** (form.precision + 2)
+            whole = Rational.decode(Rational.encode(value * far, form, mode), form)
+            if whole is not None and abs(whole) < far * Fraction(2) ** form.emin:
+                return sign if negative else 0
         exponent = size.numerator.bit_length() - size.denominator.bit_length()
         exponent = max(exponent - (Fraction(2) ** exponent > size), form.emin)
         scaled = size / Fraction(2) ** (exponent - form.precision + 1)

@@ -174,6 +174,8 @@ def test_tf32(rational, run):
     # A NaN whose payload lies in the 13 bits that go becomes an infinity under .rna.
     assert run("cvt.rna.tf32.f32", (W, W), [0x7F800001]) == [[0x7F800000]]
     assert run("cvt.rna.satfinite.tf32.f32", (W, W), [0xFF800001, 0x7F800000]) == [[0xFF7FE000, 0x7F7FE000]]
+    assert run("cvt.rna.satfinite.tf32.f32", (W, W), [0x7FC00001, 0x7F7FFFFF]) == [[0x7FBFE000, 0x7F7FE000]]
+    assert run("cvt.rn.relu.tf32.f32", (W, W), [0xFFC00001, 0xBF800000]) == [[0x7FFFE000, 0]]
 
 
 @pytest.mark.parametrize(

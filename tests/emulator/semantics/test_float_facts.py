@@ -144,14 +144,25 @@ def test_exact_zero_sums(run):
     assert run("add.rm.f64", (D, D, D), [0, ONE64], [0, ONE64 | 1 << 63]) == [[0, 1 << 63]]
 
 
-def test_ftz_flushes_what_is_tiny_before_rounding(run):
-    # 2**-126 * (1 - 2**-24) is below the least normal number, and rounds up to it.
-    least = 0x00800000
-    almost = 0x3F7FFFFF
+def test_ftz_flushes_what_is_tiny_after_rounding_to_full_precision(run):
+    # 2**-126 * (1 - 2**-24) has 24 bits: it is subnormal, though rounded to the subnormals' grid it would not be.
+    least, almost, minus = 0x00800000, 0x3F7FFFFF, 1 << 31
     assert run("mul.rn.f32", (W, W, W), [least], [almost]) == [[least]]
-    assert run("mul.rn.ftz.f32", (W, W, W), [least], [almost]) == [[0]]
-    assert run("mul.rn.ftz.f32", (W, W, W), [least | 1 << 31], [almost]) == [[1 << 31]]
-    assert run("add.rn.ftz.f32", (W, W, W), [0x80000001, 1], [0x80000001, least]) == [[1 << 31, least]]
+    assert run("mul.rn.ftz.f32", (W, W, W), [least, least | minus], [almost, almost]) == [[0, minus]]
+    # 2**-126 less something much smaller rounds to 2**-126 at 24 bits.
+    below = ([0xA173B73B, 0x00800000], [0x00800001, 0x80800000], [least, least])
+    assert run("fma.rn.ftz.f32", (W,) * 4, *below) == [[least, least]]
+    assert run("fma.rz.ftz.f32", (W,) * 4, *below) == [[0, 0]]
+    assert run("fma.rm.ftz.f32", (W,) * 4, [0x80800000], [0x80800000], [0x80800000]) == [[0x80800000]]
+    assert run("fma.rn.ftz.f16", (H,) * 4, [0x8400], [0x062E], [0x0400]) == [[0x0400]]
+    assert run("add.rn.ftz.f32", (W, W, W), [0x80000001, 1], [0x80000001, least]) == [[minus, least]]
+
+
+def test_oob_gives_zero_for_the_nan_of_a_tensor_copy(run):
+    for name in ("f16", "bf16"):
+        a = [0x7FF7, 0xFFF7, 0x0000, 0x7FFF, 0xFFFF]
+        b = [0x3C00, 0x3C00, 0x7FF7, 0x3C00, 0x3C00]
+        assert run(f"fma.rn.oob.{name}", (H,) * 4, a, b, [0x4000] * 5) == [[0, 0, 0, NAN16, NAN16]]
 
 
 def test_saturation(run):
@@ -173,11 +184,13 @@ def test_packed_bf16_fma_in_a_direction_rounds_to_nearest(run):
     assert run("fma.rz.bf16x2", (W,) * 4, *sources) == run("fma.rn.bf16x2", (W,) * 4, *sources)
 
 
-def test_scalar_bf16_fma_in_a_direction_is_that_of_f16(run):
-    sources = ([0x3F81, 0x3C00], [0x3F83, 0x3C00], [0x3380, 0xBC00])
-    [nearest] = run("fma.rn.f16", (H,) * 4, *sources)
-    assert run("fma.rz.bf16", (H,) * 4, *sources) == [nearest]
-    assert run("fma.rm.bf16", (H,) * 4, *sources) == [[nearest[0], 0x8000]]
+def test_scalar_bf16_fma_in_a_direction_is_of_f16_through_f32(run):
+    a, b, c = [0x681C, 0x5A60, 0x3C00], [0xBF80, 0x5A60, 0x3C00], [0x807F, 0x0876, 0xBC00]
+    assert run("fma.rz.bf16", (H,) * 4, a, b, c) == [[0xEBB4, 0x7914, 0]]
+    assert run("fma.rm.bf16", (H,) * 4, a, b, c)[0][1:] == [0x7914, 0x8000]
+    assert run("fma.rp.bf16", (H,) * 4, a, b, c)[0][1:] == [0x7915, 0]
+    # .relu does nothing there.
+    assert run("fma.rz.relu.bf16", (H,) * 4, a, b, c) == run("fma.rz.bf16", (H,) * 4, a, b, c)
 
 
 def test_testp(run):
