@@ -11,7 +11,7 @@ from ptxtile.emulator.lanes import Lanes, Threads
 from ptxtile.emulator.registers import Registers
 from ptxtile.emulator.step import Step
 
-PATIENCE = 64
+PATIENCE = 16
 """Laps of a loop that polls memory after which threads that were waiting for it to end run first."""
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ptxtile.emulator import windows
 from ptxtile.emulator.asynchronous import Pending
 from ptxtile.emulator.barrier import Barriers
+from ptxtile.emulator.cluster import ClusterBarriers
 from ptxtile.emulator.decode import Decoded
 from ptxtile.emulator.group import PATIENCE, Frame, Group, Pool
 from ptxtile.emulator.lanes import Lanes, Threads
@@ -132,6 +133,7 @@ class Wave:
         self.spaces = Spaces(self, machine.memory, launch.sanitize)
         self.pool = Pool()
         self.barriers = Barriers(self)
+        self.clusters = ClusterBarriers(self)
         self.rendezvous = Rendezvous(self)
         self.pending = Pending(self, machine.random)
         self.specials: dict[str, NDArray[np.generic]] = {}
@@ -239,6 +241,7 @@ class Wave:
         self.live[threads] = False
         self.happened()
         self.barriers.recount(threads)
+        self.clusters.recount(threads)
         self.rendezvous.recount(threads)
 
     def happened(self) -> None:
@@ -296,7 +299,7 @@ class Wave:
     def _deadlock(self) -> EmulatorError:
         """Nobody can go on: say who waits where and for what."""
         spinning = self.pool.groups()
-        lines = [*self.barriers.explain(), *self.rendezvous.explain()]
+        lines = [*self.barriers.explain(), *self.clusters.explain(), *self.rendezvous.explain()]
         for group in spinning:
             site = group.frame.steps[group.number].site
             first = self.thread_name(int(group.threads[0]))
@@ -304,7 +307,9 @@ class Wave:
             lines.append(f"{count_of(len(group.threads), 'thread')} ({first}, …) {verb} at {at_line(site)}")
         live = int(self.live.sum())
         text = "deadlock: " + ("the 1 thread left waits" if live == 1 else f"all {live} threads left wait")
-        where: Site | None = self.barriers.first_site() or self.rendezvous.first_site()
+        where: Site | None = (
+            self.barriers.first_site() or self.clusters.first_site() or self.rendezvous.first_site()
+        )
         if where is None:
             where = spinning[0].frame.steps[spinning[0].number].site
         return stop("deadlock", text, where, other="\n  ".join(lines))

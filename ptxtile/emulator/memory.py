@@ -49,6 +49,10 @@ class Store:
         self.unwritten: NDArray[np.uint8] | None = None if written else np.full(padded, 0xFF, np.uint8)
         self.races: Races | None = None
 
+    def elements(self, width: int) -> Bits:
+        """All bytes as elements of `width` bytes; writing to it writes to the store."""
+        return _elements(self.data, width)
+
     def gather(self, index: Index, width: int) -> Bits:
         """Elements of `width` bytes (1, 2, 4, 8, 16), as an array of its own."""
         found = _elements(self.data, width)[index]

@@ -71,6 +71,7 @@ class Ordering:
         self.warp_time: NDArray[np.int64] = np.zeros(wave.ctas * wave.warps, np.int64)
         self.known: NDArray[np.int64] = np.zeros(wave.count, np.int64)
         self.claims: list[Claims] = [{}]
+        self._merged: dict[tuple[int, int], tuple[int, Claims]] = {}
         self.fenced: dict[int, tuple[Claims, int]] = {}
         self.observed: dict[int, list[tuple[Claims, int, int]]] = {}
         self.id: NDArray[np.int64] = wave.thread_id(np.arange(wave.count))
@@ -97,15 +98,25 @@ class Ordering:
             or claims.get(("cta", cta), 0) >= time
         )
 
-    def _learn(self, threads: Threads, claims: Claims) -> None:
+    def learn(self, threads: Threads, claims: Claims) -> None:
         """These threads know these claims from now on."""
-        merged: dict[int, int] = {}
-        for thread in threads.tolist():
-            before = int(self.known[thread])
-            if before not in merged:
-                merged[before] = len(self.claims)
-                self.claims.append(_union(self.claims[before], claims))
-            self.known[thread] = merged[before]
+        for before in np.unique(self.known[threads]).tolist():
+            after = self._merge(before, claims)
+            if after != before:
+                self.known[threads[self.known[threads] == before]] = after
+
+    def _merge(self, before: int, claims: Claims) -> int:
+        """The number of the claims `before` with these added; the same number if that adds nothing."""
+        key = before, id(claims)
+        found = self._merged.get(key)
+        if found is None:
+            union = _union(self.claims[before], claims)
+            number = before
+            if union != self.claims[before]:
+                number = len(self.claims)
+                self.claims.append(union)
+            found = self._merged[key] = (number, claims)
+        return found[0]
 
     def _snapshot(self, thread: int) -> Claims:
         """All that a thread knows, itself included."""
@@ -168,7 +179,7 @@ class Ordering:
                 claims = _union(claims, own)
             for threads, blocks, _ in parts:
                 if blocks:
-                    self._learn(threads, claims)
+                    self.learn(threads, claims)
 
     def _those(self, threads: Threads, time: int) -> Claims:
         """The claim that these threads were here at `time`: by warp where a warp is complete."""
@@ -196,12 +207,28 @@ class Ordering:
         self.warp_time[whole] = self.now
         for warp in np.flatnonzero((count > 0) & ~whole).tolist():
             members = threads[wave.warp[threads] == warp]
-            self._learn(members, self._those(members, self.now))
+            self.learn(members, self._those(members, self.now))
         if self.known[threads].any():
             for warp in np.unique(wave.warp[threads[self.known[threads] > 0]]).tolist():
                 members = np.zeros(wave.count, np.bool_)
                 members[threads[wave.warp[threads] == warp]] = True
                 self._share(members)
+
+    def arrived(self, arrivals: list[tuple[Threads, int]]) -> Claims:
+        """What those know who acquire from these threads: all that each had done, and knew, when it arrived."""
+        wave = self.wave
+        claims: Claims = {}
+        for threads, time in arrivals:
+            ctas, counts = np.unique(wave.cta[threads], return_counts=True)
+            for cta, count in zip(ctas.tolist(), counts.tolist()):
+                members = threads[wave.cta[threads] == cta]
+                if count == int(wave.live[wave.cta == cta].sum()):
+                    claims["cta", int(wave.number[cta])] = time
+                else:
+                    claims = _union(claims, self._those(members, time))
+            for number in np.unique(self.known[threads]).tolist():
+                claims = _union(claims, self.claims[number])
+        return claims
 
     def fence(self, lanes: Lanes, scope: int, acquire: bool = True, release: bool = True) -> None:
         """fence, membar: earlier strong reads become acquiring, later strong writes releasing."""
@@ -210,23 +237,37 @@ class Ordering:
             if acquire:
                 for claims, other_scope, releaser in self.observed.pop(thread, []):
                     if self._includes(thread, releaser, min(scope, other_scope)):
-                        self._learn(np.array([thread]), claims)
+                        self.learn(np.array([thread]), claims)
             if release:
                 self.fenced[thread] = (self._snapshot(thread), scope)
 
     def acquire(self, part: Part, strength: Strength) -> None:
+        """Threads read what others may have released: they know it now, or at their next fence."""
         key = id(part.store)
-        for thread, offset in zip(part.lanes.threads.tolist(), part.offsets.tolist()):
+        for offset in np.unique(part.offsets).tolist():
             found = self.released.get((key, offset))
             if found is None:
                 continue
             claims, scope, releaser = found
-            if not strength.acquire:
-                self.observed.setdefault(thread, []).append((claims, min(scope, strength.scope), releaser))
-            elif self._includes(thread, releaser, min(scope, strength.scope)):
-                self._learn(np.array([thread]), claims)
+            scope = min(scope, strength.scope)
+            threads = part.lanes.threads[part.offsets == offset]
+            if strength.acquire and scope >= SCOPES[".gpu"]:
+                self.learn(threads, claims)
+                continue
+            for thread in threads.tolist():
+                if strength.acquire and self._includes(thread, releaser, scope):
+                    self.learn(np.array([thread]), claims)
+                elif not strength.acquire:
+                    self._observe(thread, (claims, scope, releaser))
+
+    def _observe(self, thread: int, release: tuple[Claims, int, int]) -> None:
+        """Note for the thread's next fence what it has read, once while it polls."""
+        seen = self.observed.setdefault(thread, [])
+        if not seen or seen[-1][0] is not release[0]:
+            seen.append(release)
 
     def release(self, part: Part, strength: Strength) -> None:
+        """Threads write: who reads it with acquire knows what they know; a plain write breaks the chain."""
         key = id(part.store)
         for thread, offset in zip(part.lanes.threads.tolist(), part.offsets.tolist()):
             claims: Claims | None = None

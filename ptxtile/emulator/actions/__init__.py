@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
-MODULES = ("access", "move", "control", "calls", "barriers", "fences", "collective")
+MODULES = ("access", "move", "control", "calls", "barriers", "fences", "collective", "atomic")
 
 
 @cache

@@ -114,7 +114,7 @@ def _load_part(part: Part, access: Access, writers: list[Write]) -> None:
     found: list[tuple[Bits, Shadow]] = []
     for i in range(len(writers)):
         if part.stride == 0:
-            one = part.index(width, i * width)[:1]
+            one = (part.offsets[:1] + i * width) // width
             value = store.gather(one, width)
             found.append(
                 (

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxtile.emulator.actions.cluster import cluster_barrier
 from ptxtile.emulator.actions.control import fall_through
 from ptxtile.emulator.barrier import Waiting
 from ptxtile.emulator.group import Group
@@ -14,7 +15,6 @@ from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.operands import Read, Write, reader, refuse_undefined, writer
 from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.rendezvous import Arrival, Meeting
-from ptxtile.emulator.report import stop
 from ptxtile.emulator.step import Control, control
 from ptxtile.emulator.widths import Bits
 from ptxtile.ir.operand import Operand
@@ -27,7 +27,7 @@ def bar(program: Program, site: Site) -> Control:
     """bar and barrier: sync, arrive, red; bar.warp.sync."""
     modifiers = site.instruction.form.modifiers
     if ".cluster" in modifiers:
-        raise stop("unsupported", f"the emulator cannot run {site.instruction.form.spelling} yet", site)
+        return cluster_barrier(program, site)
     if ".warp" in modifiers:
         return _warp_sync(program, site)
     aligned = site.opcode == "bar" or ".aligned" in modifiers
