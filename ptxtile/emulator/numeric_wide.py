@@ -92,8 +92,10 @@ def exact_product(a: Parts, b: Parts) -> Wide:
 
 def widen(a: Parts) -> Wide:
     """A number as a Wide one."""
-    significand = np.where(a.zero, U64(0), a.significand)
-    return Wide(a.negative, a.exponent, significand >> U64(2), significand << U64(62))
+    significand: Bits = np.where(a.zero, U64(0), a.significand)
+    high: Bits = significand >> U64(2)
+    low: Bits = significand << U64(62)
+    return Wide(a.negative, a.exponent, high, low)
 
 
 def add_wide(a: Wide, b: Wide) -> Wide:

@@ -1,8 +1,8 @@
 """cvt between floats (PTX ISA 9.7.9.22): f64 f32 tf32 f16 bf16, packed pairs, and the 8, 6 and 4 bit formats.
 
-NaNs: to f32 and narrower from f32 and narrower the format's own NaN (of tf32 0x7fffe000); from f64 quiet with the leading payload bits; to
-f64 quiet with the payload kept, under .ftz that of the canonical f32 NaN; from bf16 to f32 the bits are moved. The
-6 and 4 bit formats have none: NaN gives their largest number.
+NaNs: to f32 and narrower from f32 and narrower the format's own NaN (of tf32 0x7fffe000); from f64 quiet with the
+leading payload bits; to f64 quiet with the payload kept, under .ftz that of the canonical f32 NaN; from bf16 to f32 the
+bits are moved. The 6 and 4 bit formats have none: NaN gives their largest number.
 """
 
 from __future__ import annotations
