@@ -22,7 +22,7 @@ from typing import cast as typed
 from ptxtile.builder import folding
 from ptxtile.builder.trace import Trace
 from ptxtile.builder.values import current, home, move, register, scalar, where, word
-from ptxtile.dtypes import DType, Scalar, bits_of, bool_, dtype_of, float16, float32
+from ptxtile.dtypes import DType, Scalar, bfloat16, bits_of, bool_, dtype_of, float16, float32
 from ptxtile.encoding import integer_range, normalize
 from ptxtile.errors import OperandError, TraceError
 from ptxtile.ir.operand import Float, Integer, Operand, Vector
@@ -89,6 +89,8 @@ def _convert(trace: Trace, use: str, value: Scalar, made: Scalar, suffix: str) -
         trace.instruction(f"mov.{dtype.register}", d, word(trace, value))
     elif dtype.kind == "float" and dtype.bits == 8:
         raise TraceError(f"{use}: PTX converts to 8-bit floats from float32 only" + where(trace))
+    elif {source, dtype} & {bfloat16} and 8 in (source.bits, dtype.bits):
+        raise TraceError(f"{use}: PTX has no such cvt; go through pt.float32" + where(trace))
     else:
         trace.instruction(f"cvt{suffix}{dtype.ptx}{source.ptx}", d, register(trace, value))
 

@@ -75,6 +75,20 @@ def test_constants_and_instructions_agree() -> None:
         )
 
 
+def test_every_pair_is_a_form_or_an_error_of_ours() -> None:
+    kinds = pt.dtypes.ALL
+    refused = set()
+    for source in kinds:
+        for dtype in kinds:
+            try:
+                spellings(lambda x, d=dtype: pt.cast(x, d), source)
+            except pt.TraceError:
+                refused.add((source.name, dtype.name))
+    small = {"float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"}
+    rest = {pair for pair in refused if not small & set(pair)}
+    assert rest == {("bfloat16", "int8"), ("bfloat16", "uint8"), ("int8", "bfloat16"), ("uint8", "bfloat16")}
+
+
 def test_values() -> None:
     whole = np.array([-(1 << 31), -129, -1, 0, 127, 255, 256, (1 << 31) - 1], np.int32)
     for dtype in (pt.int8, pt.uint8, pt.int16, pt.int64, pt.uint64, pt.uint32, pt.float32, pt.float64):
@@ -137,6 +151,11 @@ def test_pack_and_unpack_at_run_time() -> None:
                 "pt.cast from float16 to float8_e4m3fn: PTX converts 8-bit floats e4m3 and e5m2 from "
                 "float32, and to float16 (and from there to float32)"
             ),
+        ),
+        (
+            "pt.cast(a, pt.int8)",
+            "bfloat16",
+            "pt.cast from bfloat16 to int8: PTX has no such cvt; go through pt.float32",
         ),
         (
             "pt.cast(a, pt.bool_)",

