@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ptxtile.errors import NotationError
-from ptxtile.isa import match, rules, signature, table, targets
+from ptxtile.isa import match, rules, signature, table, targets, variants
 from ptxtile.isa.bind import fits
 from ptxtile.isa.form import Signature
 from ptxtile.isa.line import Clause, Line
@@ -90,13 +90,22 @@ def spelled(line: Line, values: Filling) -> str:
 
 
 def every_signature(line: Line, values: Filling) -> tuple[Signature, ...]:
-    """The operand lists of a filling, whether clauses allow them or not; none if they cannot be written at all."""
+    """The operand lists of a filling, whether clauses allow them or not; those that cannot be written at all left out."""
     facts = targets.facts()
-    open_ = rules.Available(-1, facts.base, (targets.NEVER,) * len(facts.base), True)
-    try:
-        return signature.form(spelled(line, values), [match.Reading(line, values, True, (open_,))]).signatures
-    except NotationError:
-        return ()
+    never = (targets.NEVER,) * len(facts.base)
+    everywhere = [rules.Available(number, facts.base, never, True) for number in range(len(variants.of(line)))]
+    return tuple(written(line, values, everywhere))
+
+
+def written(line: Line, values: Filling, available: Iterable[rules.Available]) -> Iterator[Signature]:
+    """The operand lists that can be written: a vector may come out with no elements, which only a clause keeps out."""
+    for each in available:
+        try:
+            yield from signature.form(
+                spelled(line, values), [match.Reading(line, values, True, (each,))]
+            ).signatures
+        except NotationError:
+            continue
 
 
 def cases(line: Line, values: Filling) -> Iterator[Case]:
@@ -168,6 +177,15 @@ def clauses() -> Iterator[tuple[Clause, Line]]:
             yield clause, line
 
 
+def _each(available: Iterable[rules.Available], line: Line) -> Iterator[rules.Available]:
+    """One entry for each operand list, where an entry may stand for all of them."""
+    for entry in available:
+        if entry.variant >= 0:
+            yield entry
+        else:
+            yield from (replace(entry, variant=number) for number in range(len(variants.of(line))))
+
+
 def witnesses(clause: Clause, line: Line, limit: int, chance: random.Random) -> Iterator[Witness]:
     """Statements that the table would have without the clause, and has not with it."""
     without = replace(line, clauses=tuple(each for each in line.clauses if each is not clause), cached={})
@@ -175,9 +193,7 @@ def witnesses(clause: Clause, line: Line, limit: int, chance: random.Random) -> 
     for values in fillings(line, limit, chance):
         if rules.available(without, values) == rules.available(line, values):
             continue
-        freed = signature.form(
-            spelled(line, values), [match.Reading(without, values, True, rules.available(without, values))]
-        ).signatures
+        freed = written(without, values, _each(rules.available(without, values), line))
         truly = {case.text: case.floors for case in cases(line, values)}
         for each in freed:
             text = statement(spelled(line, values), each)
