@@ -51,7 +51,8 @@ class DType(type):
         if cls.name in _ML_DTYPES:
             import ml_dtypes
 
-            return numpy.dtype(getattr(ml_dtypes, cls.name))
+            found: numpy.dtype[Any] = numpy.dtype(getattr(ml_dtypes, cls.name))
+            return found
         return numpy.dtype("bool" if cls.name == "bool_" else cls.name)
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
-from ptxtile import location
+from ptxtile import location, tracing
 from ptxtile.builder import parameters
 from ptxtile.builder.convert import counted
-from ptxtile.builder.entry import block_shape, check_name, extents, trace_entry
+from ptxtile.builder.entry import block_shape, check_name, collector_paused, extents, trace_entry
 from ptxtile.builder.parameters import Plan, Pointer
 from ptxtile.builder.tensors import Dim, Tensor
 from ptxtile.builder.trace import Launch
@@ -92,7 +92,7 @@ class Kernel:
         self, statics: Mapping[str, object], target: str | None, block: Extents, grid: Extents | None
     ) -> Specialization:
         try:
-            key = (target, block, grid, *((name, type(value), value) for name, value in statics.items()))
+            key = (target, block, grid, *((name, _distinct(value)) for name, value in statics.items()))
             found = self._specializations.get(key)
         except TypeError:
             bad = next(name for name, value in statics.items() if not _hashable(value))
@@ -115,11 +115,12 @@ class Kernel:
         def body(values: dict[str, object]) -> None:
             self.__wrapped__(**values, **statics)
 
-        traced = trace_entry(self.name, self._plan, launch, body, self._mark)
-        items: tuple[Item, ...] = (*traced.variables, traced.function)
-        chosen, version = infer(items, target=target or self.target)
-        module = Module(version, chosen, items)
-        return Specialization(module, str(module), traced.dynamic_shared)
+        with collector_paused():
+            traced = trace_entry(self.name, self._plan, launch, body, self._mark)
+            items: tuple[Item, ...] = (*traced.variables, traced.function)
+            chosen, version = infer(items, target=target or self.target)
+            module = Module(version, chosen, items)
+            return Specialization(module, str(module), traced.dynamic_shared)
 
     def _static_grid(self, override: object = None) -> Extents | None:
         grid = self.grid if override is None else override
@@ -167,6 +168,10 @@ class Kernel:
         """
         from ptxtile.execute import run
 
+        if tracing.active() is not None:
+            raise TraceError(
+                f"{self.name} was launched inside a trace: a kernel calls no kernel; inline a @pt.function instead"
+            )
         statics = self._statics(static)
         sizes = self._check(args)
         shape = self._block(block, statics)
@@ -197,7 +202,8 @@ class Kernel:
         planned = self._plan
         if len(args) != len(planned.names):
             raise OperandError(
-                f"{self.name} takes {len(planned.names)} arguments ({', '.join(planned.names)}); {counted(len(args))} given"
+                f"{self.name} takes {len(planned.names)} arguments ({', '.join(planned.names)}); "
+                f"{counted(len(args))} given"
             )
         found: dict[str, tuple[int, str]] = {}
         for name, description, given in zip(planned.names, planned.descriptions, args):
@@ -244,8 +250,6 @@ def kernel(
             mark=noted,
         )
 
-    if callable(grid) and inspect.isfunction(grid) and block is None:
-        raise TraceError("@pt.kernel needs grid= and block=")
     return decorate
 
 
@@ -260,10 +264,16 @@ def _described(
         if parameter.kind is parameter.KEYWORD_ONLY:
             statics[name] = parameter.default
         elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            if parameter.default is not parameter.empty:
+                raise TraceError(
+                    f"{function.__name__}: parameter {name!r} has a default, which only static (keyword-only) "
+                    "parameters may have: arguments of a launch are all given"
+                )
             described[name] = _annotation(function, name, parameter.annotation, namespace)
         else:
             raise TraceError(
-                f"{function.__name__}: a kernel has no {str(parameter)!r}: its parameters are named one by one"
+                f"{function.__name__}: parameter {name!r} is {parameter.kind.description}; a kernel's parameters are "
+                "named one by one, static ones after a *"
             )
     return parameters.plan(described), statics
 
@@ -271,8 +281,8 @@ def _described(
 def _annotation(function: Any, name: str, annotation: object, namespace: Mapping[str, object]) -> object:
     if annotation is inspect.Parameter.empty:
         raise TraceError(
-            f"{function.__name__}: parameter {name!r} has no annotation; write {name}: pt.Tensor(shape, dtype), a dtype or "
-            "pt.Pointer(dtype), or make it keyword-only if it is a static Python value"
+            f"{function.__name__}: parameter {name!r} has no annotation; write {name}: pt.Tensor(shape, dtype), a "
+            "dtype or pt.Pointer(dtype), or make it keyword-only if it is a static Python value"
         )
     if isinstance(annotation, str):
         closure = inspect.getclosurevars(function).nonlocals
@@ -302,6 +312,15 @@ def _call(what: Any, known: Mapping[str, object], kernel_name: str, word: str) -
         have = ", ".join(known) or "nothing"
         raise TraceError(f"{kernel_name}: {word}= asks for {missing[0]!r}; it may ask for {have}")
     return what(**{name: known[name] for name in wanted if name in known})
+
+
+def _distinct(value: object) -> object:
+    """A key that tells apart what Python calls equal and a trace does not: 1, 1.0 and True; 0.0 and -0.0."""
+    if isinstance(value, float):
+        return type(value), value.hex()
+    if isinstance(value, tuple):
+        return type(value), *map(_distinct, value)
+    return type(value), value
 
 
 def _hashable(value: object) -> bool:

@@ -113,8 +113,8 @@ def _divided(trace: Trace, of: tuple[str, Extent, int], bits: int) -> Register:
     if low < 0 and not ranges.nonnegative(inner, _facts(trace)):
         word = "quotient" if operation == "div" else "remainder"
         raise TraceError(
-            f"the index {inner} may be negative, and its {word} by {divisor} is needed for an address; state that it is "
-            "not with pt.assume(index >= 0)" + location.quote(location.here())
+            f"the index {inner} may be negative, and its {word} by {divisor} is needed for an address; state that it "
+            "is not with pt.assume(index >= 0)" + location.quote(location.here())
         )
     wide = 32 if bits == 32 and high < _NARROW else 64
     source = lower(trace, inner, wide)

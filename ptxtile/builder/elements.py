@@ -9,7 +9,7 @@ from ptxtile import location
 from ptxtile.builder import addresses, convert
 from ptxtile.builder.ranges import Extent
 from ptxtile.builder.storage import Memory, Registers
-from ptxtile.dtypes import DType, Scalar, bool_, uint8
+from ptxtile.dtypes import DType, Scalar, bool_, dtype_of, uint8
 from ptxtile.errors import OperandError, TraceError
 from ptxtile.ir.operand import Address, Integer, Operand, Register
 from ptxtile.layout import Swizzle
@@ -114,14 +114,14 @@ def store(trace: Trace, tensor: Tensor, coordinate: Sequence[Extent], value: obj
 def operand(trace: Trace, value: object, dtype: DType, what: str) -> Operand:
     """The IR operand of a number, constant or run-time value that must be of `dtype`."""
     if isinstance(value, Scalar):
-        if type(value) is not dtype:
+        if dtype_of(value) is not dtype:
             raise OperandError(
                 f"{what}: the value is {type(value).name} and must be {dtype.name}; convert it with "
                 f"pt.cast(value, {dtype!r})" + location.quote(location.here())
             )
         if value.value is None:
             trace.live(value, what)
-            return value.operand  # type: ignore[return-value]
+            return _register(value)
         return convert.literal(dtype, value.value)
     if isinstance(value, (int, float)):
         if isinstance(value, float) and dtype.kind != "float":

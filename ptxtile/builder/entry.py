@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import SupportsIndex
 
 from ptxtile import tracing
 from ptxtile.builder import parameters
@@ -75,9 +77,9 @@ def extents(what: str, given: object, least: int = 1) -> tuple[int, int, int]:
     parts: Sequence[object] = given if isinstance(given, (tuple, list)) else (given,)
     numbers: list[int] = []
     for part in parts:
-        if isinstance(part, bool) or not hasattr(part, "__index__"):
+        if isinstance(part, bool) or not isinstance(part, SupportsIndex):
             raise TraceError(f"{what}={given!r}: one to three integers are due")
-        number = part.__index__()
+        number = operator.index(part)
         if number < least:
             raise TraceError(f"{what}={given!r}: {number} is less than {least}")
         numbers.append(number)

@@ -1,7 +1,8 @@
 """Exact integer polynomials over the run-time unknowns of a trace: `Extent` over `Atom`s.
 
-An extent is the mathematical value of a run-time integer, written with thread indices, loop variables, launch sizes, and
-quotients and remainders of extents by constants. Nothing here wraps; `ranges` decides when an extent may stand for a value.
+An extent is the mathematical value of a run-time integer, written with thread indices, loop variables, launch sizes,
+and quotients and remainders of extents by constants. Nothing here wraps; `ranges` decides when an extent may stand for
+a value.
 """
 
 from __future__ import annotations

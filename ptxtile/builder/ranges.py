@@ -1,8 +1,9 @@
 """What is known of run-time integers while tracing, and proofs from it.
 
-A value's extent is its exact mathematical value (`extents`). Arithmetic that could wrap in its dtype gives a new unknown,
-so an extent is never wrong, at worst ignorant. A bool_ keeps the Comparison that made it; blocks turn comparisons into
-facts, polynomials known to be >= 0, that the proofs use. A proof that fails means "not proven", never "false".
+A value's extent is its exact mathematical value (`extents`). Arithmetic that could wrap in its dtype gives a new
+unknown, so an extent is never wrong, at worst ignorant. A bool_ keeps the Comparison that made it; blocks turn
+comparisons into facts, polynomials known to be >= 0, that the proofs use. A proof that fails means "not proven", never
+"false".
 """
 
 from __future__ import annotations
@@ -223,8 +224,8 @@ def _scales(what: Extent, fact: Extent) -> set[int]:
 
 
 def divisible(what: Extent, divisor: int, facts: Sequence[Extent] = ()) -> bool:
-    """Whether `divisor` is proven to divide `what`: by what its atoms are multiples of, by facts such as `n % 8 == 0`, or
-    by trying every value of few atoms."""
+    """Whether `divisor` is proven to divide `what`: by what its atoms are multiples of, by facts such as `n % 8 == 0`,
+    or by trying every value of few atoms."""
     if divisor == 1 or what.divisor() % divisor == 0:
         return True
     known = _congruences(facts)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, Union
 
 from ptxtile import location
-from ptxtile.builder import ranges
+from ptxtile.builder import convert, ranges, values
 from ptxtile.builder.ranges import Extent
-from ptxtile.builder.storage import Layout, Memory, Registers
+from ptxtile.builder.storage import Layout, Registers
 from ptxtile.dtypes import DType, Scalar, dtype_of
 from ptxtile.errors import LayoutError
 from ptxtile.layout import ComposeLayout, TileLayout, as_layout
@@ -24,12 +25,13 @@ _ANY = 1 << 30  # zero is a multiple of everything
 # --- shape, layout, dtype -------------------------------------------------------------------------------------------
 def view(tensor: Tensor, shape: Sequence[object], layout: object) -> Tensor:
     """See Tensor.view."""
-    if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)):
+    if len(shape) == 1 and _is_dtype(shape[0]):
         if layout is not None:
             raise LayoutError("view(dtype) keeps the layout: change one thing at a time")
         return _view_dtype(tensor, dtype_of(shape[0]))
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = tuple(shape[0])
+    shape = [part if isinstance(part, (bool, int)) else _whole(part) for part in shape]
     old = tensor.static_shape
     extents = _extents(shape, math.prod(old), free=layout is not None)
     if layout is None:
@@ -41,8 +43,18 @@ def view(tensor: Tensor, shape: Sequence[object], layout: object) -> Tensor:
         raise LayoutError(
             f"the layout has {placed.size()} elements and the shape {extents} has {math.prod(extents)}"
         )
-    _check_room(tensor, placed)
-    return tensor._like(extents, layout=placed)
+    return tensor._like(extents, layout=placed, claims=_room(tensor, placed))
+
+
+def _is_dtype(part: object) -> bool:
+    return isinstance(part, (str, type)) or not (
+        isinstance(part, (tuple, list)) or hasattr(part, "__index__")
+    )
+
+
+def _whole(part: object) -> object:
+    """A NumPy integer as a Python one; anything else as it is."""
+    return operator.index(part) if isinstance(part, SupportsIndex) and not isinstance(part, (type, Scalar)) else part
 
 
 def _dense(tensor: Tensor, shape: Sequence[int]) -> TileLayout:
@@ -69,16 +81,29 @@ def _extents(shape: Sequence[object], size: int, free: bool) -> tuple[int, ...]:
     return made
 
 
-def _check_room(tensor: Tensor, placed: Layout) -> None:
-    storage = tensor.bound
-    room = len(storage.registers) if isinstance(storage, Registers) else None
-    if isinstance(storage, Memory) and storage.size is not None:
+def _room(tensor: Tensor, placed: Layout) -> list[Extent]:
+    """Claims that a layout stays in the tensor's storage, for a start known at run time; LayoutError if it does not."""
+    storage, span = tensor.bound, placed.span("m")
+    if isinstance(storage, Registers):
+        room = len(storage.registers)
+    elif tensor.layout is None:
+        # Run-time sizes: the storage is as large as the caller's array, so the layout must stay inside this region.
+        room = _dense(tensor, tensor.static_shape).size()
+        return [] if span <= room else _too_far(tensor, span - 1, room)
+    elif storage.size is None:
+        return []
+    else:
         room = storage.size // tensor.dtype.itemsize
-    start = tensor.origin.known or 0
-    if room is not None and start + placed.span("m") > room:
-        raise LayoutError(
-            f"the layout reaches element {start + placed.span('m') - 1} of a storage that holds {room} of {tensor.dtype.name}"
-        )
+    left = tensor.origin.times(-1).plus(room - span)
+    if left.bounds()[1] < 0:
+        return _too_far(tensor, tensor.origin.bounds()[0] + span - 1, room)
+    return [] if left.bounds()[0] >= 0 else [left]
+
+
+def _too_far(tensor: Tensor, last: int, room: int) -> NoReturn:
+    raise LayoutError(
+        f"the layout reaches element {last} of a storage that holds {room} of {tensor.dtype.name}"
+    )
 
 
 def _view_dtype(tensor: Tensor, dtype: DType) -> Tensor:
@@ -93,8 +118,8 @@ def _view_dtype(tensor: Tensor, dtype: DType) -> Tensor:
         )
     if isinstance(tensor.bound, Registers):
         raise LayoutError(
-            f"registers of {tensor.dtype.name} cannot be read as {dtype.name}: each holds {tensor.dtype.bits} bits; "
-            "nothing is repacked silently (mov.b32 and its kin pack and unpack)"
+            f"registers of {tensor.dtype.name} cannot be read as {dtype.name}: each holds {tensor.dtype.bits} "
+            "bits; nothing is repacked silently (mov.b32 and its kin pack and unpack)"
         )
     count = max(old, new) // min(old, new)
     last = tensor.shape[-1] if tensor.shape else 1
@@ -129,7 +154,7 @@ def permute(tensor: Tensor, order: Sequence[int]) -> Tensor:
     """See Tensor.permute."""
     if len(order) == 1 and isinstance(order[0], (tuple, list)):
         order = tuple(order[0])
-    if sorted(order) != list(range(tensor.ndim)):
+    if sorted(order, key=str) != sorted(range(tensor.ndim), key=str):
         raise LayoutError(
             f"permute needs each of the dimensions 0 to {tensor.ndim - 1} once, not {tuple(order)}"
         )
@@ -189,7 +214,7 @@ def _split(
 ) -> None:
     open_names = [name for name in group if name not in sizes]
     known = math.prod(sizes[name] for name in group if name in sizes)
-    if len(open_names) > 1 or extent % known or (not open_names and known != extent):
+    if known < 1 or len(open_names) > 1 or extent % known or (not open_names and known != extent):
         raise LayoutError(
             f"{pattern!r}: {extent} elements do not split into ({' '.join(group)}) with {dict(sizes)}"
         )
@@ -198,8 +223,8 @@ def _split(
 
 
 # --- indices and regions --------------------------------------------------------------------------------------------
-def _parts(tensor: Tensor, index: object) -> list[Part]:
-    parts = list(index) if isinstance(index, tuple) else [index]
+def _parts(tensor: Tensor, indices: object) -> list[Part]:
+    parts = list(indices) if isinstance(indices, tuple) else [indices]
     if len(parts) > tensor.ndim:
         raise LayoutError(
             f"{len(parts)} indices for {tensor!r}, which has {tensor.ndim} dimensions" + _here()
@@ -207,8 +232,8 @@ def _parts(tensor: Tensor, index: object) -> list[Part]:
     made: list[Part] = []
     for part in parts:
         item = part
-        if not isinstance(item, (int, slice, Scalar)) and hasattr(item, "__index__"):
-            item = item.__index__()
+        if isinstance(item, SupportsIndex) and not isinstance(item, (int, Scalar, type)):
+            item = operator.index(item)
         if isinstance(item, Scalar) and item.value is not None:
             item = item.__index__()
         if isinstance(item, bool) or not isinstance(item, (int, slice, Scalar)):
@@ -229,13 +254,22 @@ def is_element(tensor: Tensor, index: object) -> bool:
     return len(parts) == tensor.ndim and not any(isinstance(part, slice) for part in parts)
 
 
-def _extent(value: int | Scalar) -> Extent:
+def _extent(value: int | Scalar, kept: bool = False) -> Extent:
+    """The extent of an index. `kept`: it is looked at later, so a variable is read now (a mov)."""
     found = ranges.of_value(value)
     if found is None:
         if not isinstance(value, Scalar) or type(value).kind not in ("int", "uint"):
-            raise LayoutError(f"an index is an integer, not {value!r}" + _here())
-        found = ranges.unknown(value)
+            raise LayoutError(f"an index is an integer, not {convert.given(value)}" + _here())
+        found = ranges.unknown(_read(value) if kept else value)
     return found
+
+
+def _read(variable: Scalar) -> Scalar:
+    trace = values.current("indexing a Tensor")
+    trace.live(variable, "an index")
+    now = trace.value(type(variable))
+    values.move(trace, type(variable), values.home(now), variable)
+    return now
 
 
 def coordinate(tensor: Tensor, index: object) -> list[Extent]:
@@ -247,12 +281,14 @@ def coordinate(tensor: Tensor, index: object) -> list[Extent]:
     ]
 
 
-def _checked(tensor: Tensor, dimension: int, part: int | Scalar) -> Extent:
-    at = _extent(part)
+def _checked(tensor: Tensor, dimension: int, part: int | Scalar, kept: bool = False) -> Extent:
+    at = _extent(part, kept)
     low, high = at.bounds()
     size = tensor.sizes[dimension].known
     if high < 0 or (size is not None and low >= size):
-        raise LayoutError(f"index {part!r} is out of range for dimension {dimension} of {tensor!r}" + _here())
+        raise LayoutError(
+            f"index {convert.given(part)} is out of range for dimension {dimension} of {tensor!r}" + _here()
+        )
     return at
 
 
@@ -268,7 +304,7 @@ def region(tensor: Tensor, index: object) -> Tensor:
             start, count = _span(tensor, d, part)
             kept.append(d)
         else:
-            start, count = _checked(tensor, d, part), ranges.constant(1)
+            start, count = _checked(tensor, d, part, kept=True), ranges.constant(1)
         starts.append(start)
         counts.append(count)
     claims = [
@@ -277,7 +313,8 @@ def region(tensor: Tensor, index: object) -> Tensor:
         for claim in (start, size.plus(start, -1).plus(count, -1))
         if claim.known is None
     ]
-    shape = [tensor.shape[d] if counts[d] == tensor.sizes[d] else counts[d].known for d in kept]
+    # A dimension narrowed has a count known while tracing (`_span`); a whole one may have a run-time size.
+    shape: list[Any] = [tensor.shape[d] if counts[d] == tensor.sizes[d] else counts[d].known for d in kept]
     if tensor.layout is None:
         origin = tensor.origin
         for start, stride in zip(starts, tensor.strides):
@@ -322,14 +359,14 @@ def _span(tensor: Tensor, dimension: int, part: slice) -> tuple[Extent, Extent]:
             f"a region has no step: {part.step!r} was given; use rearrange or a layout" + _here()
         )
     size = tensor.sizes[dimension]
-    start = ranges.constant(0) if part.start is None else _extent(part.start)
-    stop = size if part.stop is None else _extent(part.stop)
+    start = ranges.constant(0) if part.start is None else _extent(part.start, kept=True)
+    stop = size if part.stop is None else _extent(part.stop, kept=True)
     count = stop.plus(start, -1)
     whole = start.known == 0 and count == size
     if count.known is None and not whole:
         raise LayoutError(
-            f"the region {part.start!r}:{part.stop!r} has no length known while tracing: write start:start + length"
-            + _here()
+            f"the region {_end(part.start)}:{_end(part.stop)} has no length known while tracing: write start:start + "
+            "length, start being no variable (start = variable + 0 reads one)" + _here()
         )
     if count.known is not None and (count.known < 1 or (size.known is not None and count.known > size.known)):
         raise LayoutError(f"a region of {count.known} elements of a dimension of {size.known}" + _here())
@@ -341,3 +378,7 @@ def _span(tensor: Tensor, dimension: int, part: slice) -> tuple[Extent, Extent]:
             + _here()
         )
     return start, count
+
+
+def _end(part: object) -> str:
+    return "" if part is None else convert.given(part)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ptxtile import location, tracing
-from ptxtile.builder import convert
+from ptxtile.builder import convert, values
 from ptxtile.builder.function import Function
 from ptxtile.builder.storage import Registers
 from ptxtile.builder.tensors import Tensor
 from ptxtile.dtypes import DType, Scalar, bool_
 from ptxtile.errors import OperandError, TileError
 from ptxtile.ir.operand import Register
-from ptxtile.tile import operand, overlap, predicate
-from ptxtile.tile import scope as scopes
+from ptxtile.tile import operand, overlap, predicate, scope as scopes
 from ptxtile.tile.scope import Group
 
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ def _ewise(
             f"{what}: dst is {dst.dtype.name} and the function returns {function.returns.name}"
         )
     columns: list[list[Scalar]] = []
-    sources: list[tuple[str, list[list[Register]]]] = []
     for (name, dtype), given in zip(function.parameters, inputs):
         if isinstance(given, Tensor):
             if given.dtype is not dtype:
@@ -70,12 +68,15 @@ def _ewise(
             held, held_repeat = _registers(f"{what}: input {name}", given, group)
             if held_repeat != repeat:
                 raise TileError(f"{what}: input {name} has repeats {held_repeat}, and dst has {repeat}")
-            sources.append((name, held))
             columns.append([trace.value(dtype, row[0]) for row in held])
         else:
-            columns.append([_scalar(what, name, dtype, given)] * len(rows))
-    overlap.check_sources(what, overlap.check_destination(f"{what}: dst", rows), sources)
+            columns.append([_scalar(trace, what, name, dtype, given)] * len(rows))
     guards = predicate.guards(trace, what, pred, group, repeat, len(rows))
+    read = [
+        (name, [value.operand for value in column if isinstance(value.operand, Register)])
+        for (name, _), column in zip(function.parameters, columns)
+    ]
+    overlap.check(what, [(f"{what}: dst", rows)], [*read, *overlap.guarded(guards)])
     move = "mov.pred" if dst.dtype is bool_ else f"mov.b{max(dst.dtype.bits, 16)}"
     for index, row in enumerate(rows):
         made = function.inline(trace, [column[index] for column in columns])
@@ -98,11 +99,9 @@ def _registers(what: str, tensor: Tensor, group: Group) -> tuple[list[list[Regis
     return operand.issue_registers(tensor, parts), parts.repeat
 
 
-def _scalar(what: str, name: str, dtype: DType, given: object) -> Scalar:
-    if isinstance(given, Scalar) and type(given) is dtype:
-        return given
-    if isinstance(given, (int, float)) and not isinstance(given, bool):
-        if dtype.kind == "float" or isinstance(given, int):
-            made: Scalar = dtype(given)
-            return made
-    raise OperandError(f"{what}: input {name} must be {dtype.name}, not {convert.given(given)}")
+def _scalar(trace: Trace, what: str, name: str, dtype: DType, given: object) -> Scalar:
+    if isinstance(given, Scalar) and values.dtype_in(given) is not dtype:
+        raise OperandError(f"{what}: input {name} must be {dtype.name}, not {convert.given(given)}")
+    if isinstance(given, bool) and dtype is not bool_:
+        raise OperandError(f"{what}: input {name} must be {dtype.name}, not {given}")
+    return values.scalar(trace, dtype, given, f"{what}: input {name}")

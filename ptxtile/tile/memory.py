@@ -17,10 +17,9 @@ from ptxtile.builder.tensors import Tensor
 from ptxtile.builder.trace import Trace
 from ptxtile.dtypes import Scalar
 from ptxtile.errors import OperandError, TileError
-from ptxtile.ir.operand import Address, Operand, Register, Vector
+from ptxtile.ir.operand import Address, Operand, Vector
 from ptxtile.isa import type_bits
-from ptxtile.isa.form import Form, Signature
-from ptxtile.isa.form import Operand as Slot
+from ptxtile.isa.form import Form, Operand as Slot, Signature
 from ptxtile.layout import ComposeLayout
 from ptxtile.tile import operand, overlap, predicate, registers
 from ptxtile.tile.operand import Split
@@ -169,9 +168,10 @@ def _check_run(trace: Trace, what: str, tensor: Tensor, length: int) -> None:
         return
     storage = tensor.bound
     size = length * tensor.dtype.itemsize
+    facts = [fact for known in trace.facts() for fact in ranges.facts_of(known)]
     if tensor.layout is None:
         consecutive = tensor.strides[-1].known == 1
-        aligned = all(stride.divisor() % length == 0 for stride in tensor.strides[:-1])
+        aligned = all(ranges.divisible(stride, length, facts) for stride in tensor.strides[:-1])
     else:
         consecutive = tensor.layout.is_run(tensor.static_shape, 1)
         aligned = consecutive and tensor.layout.run_alignment(tensor.static_shape, 1) % length == 0
@@ -184,17 +184,19 @@ def _check_run(trace: Trace, what: str, tensor: Tensor, length: int) -> None:
             f"{what}: an atom of {size} bytes needs a base aligned to {size} bytes, and this tensor's is aligned to "
             f"{storage.alignment} (align=)"
         )
-    facts = [fact for known in trace.facts() for fact in ranges.facts_of(known)]
     if not aligned or not ranges.divisible(tensor.origin, length, facts):
         raise TileError(
-            f"{what}: an atom of {size} bytes must start at a multiple of {size} bytes, which is not proven of every atom here"
-            + _alignment_hint(tensor, length)
+            f"{what}: an atom of {size} bytes must start at a multiple of {size} bytes, which is not proven of every "
+            "atom here" + _alignment_hint(tensor, length)
         )
 
 
 def _alignment_hint(tensor: Tensor, length: int) -> str:
     if tensor.layout is None and any(stride.divisor() % length for stride in tensor.strides[:-1]):
-        return f": a row's length is not known to be a multiple of {length}; say so with pt.dim(name, multiple_of={length})"
+        return (
+            f": a row's length is not known to be a multiple of {length}; say so with pt.dim(name, "
+            f"multiple_of={length})"
+        )
     if tensor.origin.divisor() % length:
         return f": the region starts at element {tensor.origin}"
     return ": the layout's strides are not multiples of the atom"
@@ -203,8 +205,8 @@ def _alignment_hint(tensor: Tensor, length: int) -> str:
 def _check_store(what: str, tensor: Tensor) -> None:
     if tensor.layout is not None and not tensor.layout.is_injective("m"):
         raise TileError(
-            f"{what}: two elements of the destination are one place in memory, so the order of the stores would decide; "
-            "a destination's layout must be injective (no zero strides)"
+            f"{what}: two elements of the destination are one place in memory, so the order of the stores would "
+            "decide; a destination's layout must be injective (no zero strides)"
         )
 
 
@@ -214,7 +216,7 @@ def _addresses(trace: Trace, access: Access, group: Group, parts: Split) -> list
     assert isinstance(storage, Memory)
     unit = tensor.dtype.itemsize
     start = operand.group_place(tensor, coordinate(group))
-    generic = not access.memory_slot.space and storage.space not in ("global", "generic")
+    generic = not access.memory_slot.space
     if tensor.layout is None:
         places = [start.plus(step) for step in operand.strided_places(tensor, parts)]
         found = [addresses.address(trace, storage, place, unit) for place in places]
@@ -226,32 +228,13 @@ def _addresses(trace: Trace, access: Access, group: Group, parts: Split) -> list
         found = _linear(
             trace, storage, start, [atom[0] for atom in operand.issue_places(tensor, parts)], unit
         )
-    return [_generic(trace, storage, address) for address in found] if generic else found
+    return [addresses.generic(trace, storage, address) for address in found] if generic else found
 
 
 def _linear(trace: Trace, storage: Memory, start: Extent, steps: Sequence[int], unit: int) -> list[Address]:
     """One base computation; every repeat is a constant offset from it."""
     base = addresses.address(trace, storage, start, unit)
     return [Address(base.base, base.offset + step * unit) for step in steps]
-
-
-def _generic(trace: Trace, storage: Memory, address: Address) -> Address:
-    """The generic address (cvta) of an address in a state space, its offset kept apart."""
-    base = address.base
-    key = ("generic", base)
-    found = trace.computed(key)
-    if found is None:
-        if not isinstance(base, Register):
-            base = addresses.symbol_address(trace, storage)
-        wide = trace.register("b64")
-        if base.type == "b64":
-            wide = base
-        else:
-            trace.instruction("cvt.u64.u32", wide, base)
-        found = trace.register("b64")
-        trace.instruction(f"cvta.{storage.space}.u64", found, wide)
-        trace.remember_value(key, found)
-    return Address(found, address.offset)
 
 
 def is_access(form: Form) -> bool:

@@ -1,7 +1,7 @@
 """Tensor operands of a tile operation: their axes, owners, registers and places, checked and tabulated.
 
-An operand's axes are (*group, *repeat, *atom). Layout terms never mix dimensions, so what a coordinate contributes to an
-axis is a sum of one table entry a dimension: all checks and maps here are exact and need no symbolic proof.
+An operand's axes are (*group, *repeat, *atom). Layout terms never mix dimensions, so what a coordinate contributes to
+an axis is a sum of one table entry a dimension: all checks and maps here are exact and need no symbolic proof.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def split(what: str, tensor: Tensor, group: Group, atom: Shape) -> Split:
         raise TileError(f"{what} has shape {shape}; it needs {_needs(group, atom)}")
     if shape[:count] != group.extents:
         raise TileError(
-            f"{what} has shape {shape}; at {group.scope} scope the leading axes are {group.extents}, the threads active here"
+            f"{what} has shape {shape}; at {group.scope} scope the leading axes are {group.extents}, the threads "
+            "active here"
         )
     if tail and shape[len(shape) - tail :] != atom:
         raise TileError(
@@ -101,9 +102,10 @@ def _own(layout: Layout, shape: Shape, group: Group) -> str:
             value = still + sum(row[at] for row, at in zip(rows, coordinate))
             due = group.owners(coordinate).get(axis)
             if due is None and (value != 0 or axis in ("TLane", "TCol")):
-                return f"unexpected owner axis {axis}: at {group.scope} scope it says nothing about the executing thread"
+                return f"owner axis {axis} does not fit: {group.scope} scope does not tell the executing thread's"
             if due is not None and value != due:
-                return f"incorrect {axis} owner: the element at {coordinate} belongs to {axis} {value} and is executed by {due}"
+                whose = f"belongs to {axis} {value} and is executed by {due}"
+                return f"incorrect {axis} owner: the element at {coordinate} {whose}"
     missing = [axis for axis, extent in _needed(group) if extent > 1 and axis not in _named(layout, axis)]
     return f"the layout names no {missing[0]}: {_suggestion(group)}" if missing else ""
 
@@ -209,6 +211,6 @@ def prove_claims(trace: Trace, what: str, tensor: Tensor, extra: Sequence[object
     for claim in tensor.claims:
         if not ranges.nonnegative(claim, facts):
             raise TileError(
-                f"{what}: the region is not proven to lie inside its tensor: {claim} >= 0 does not follow from the ranges "
-                "known here; enclose it in pt.if_, or state it with pt.assume"
+                f"{what}: the region is not proven to lie inside its tensor: {claim} >= 0 does not follow from the "
+                "ranges known here; enclose it in pt.if_, or state it with pt.assume"
             )

@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ptxtile.errors import TileError
-from ptxtile.ir.operand import Register
+from ptxtile.ir.instruction import Guard
+from ptxtile.ir.operand import Address, Negated, Operand, Pair, Register, Vector
 
 Issues = Sequence[Sequence[Register]]
+Column = Sequence[Operand]
+
+
+def check(what: str, written: Sequence[tuple[str, Issues]], read: Sequence[tuple[str, Column]]) -> None:
+    """TileError if destinations overlap, or a repeat reads a register that an earlier repeat has overwritten.
+
+    written  each destination, with the registers of every repeat
+    read     each source, with the operand of every repeat; a scalar is the same in all
+    """
+    writer: dict[Register, int] = {}
+    for name, issues in written:
+        for register, repeat in check_destination(name, issues).items():
+            if register in writer:
+                raise TileError(f"{name}: its register {register} is another destination's too")
+            writer[register] = repeat
+    if not writer:
+        return
+    for name, column in read:
+        for repeat, operand in enumerate(column):
+            for register in registers_of(operand):
+                before = writer.get(register)
+                if before is not None and before < repeat:
+                    raise TileError(
+                        f"{what}: repeat {repeat} reads {name} from {register}, which repeat {before} has already "
+                        "overwritten; in place is fine only element by element: copy first, or go the other way"
+                    )
 
 
 def check_destination(what: str, issues: Issues) -> dict[Register, int]:
@@ -17,21 +44,30 @@ def check_destination(what: str, issues: Issues) -> dict[Register, int]:
         for register in registers:
             if register in writer:
                 raise TileError(
-                    f"{what}: two of its elements are one register ({register}), so later repeats would overwrite earlier "
-                    "ones; a destination's layout must be injective (no zero strides)"
+                    f"{what}: two of its elements are one register ({register}), so later repeats would overwrite "
+                    "earlier ones; a destination's layout must be injective (no zero strides)"
                 )
             writer[register] = repeat
     return writer
 
 
-def check_sources(what: str, writer: dict[Register, int], sources: Sequence[tuple[str, Issues]]) -> None:
-    """TileError if a repeat reads a register that an earlier repeat has overwritten."""
-    for name, issues in sources:
-        for repeat, registers in enumerate(issues):
-            for register in registers:
-                written = writer.get(register)
-                if written is not None and written < repeat:
-                    raise TileError(
-                        f"{what}: repeat {repeat} reads {name} from {register}, which repeat {written} has already overwritten; "
-                        "in place is fine only element by element: copy first, or go the other way"
-                    )
+def guarded(guards: Sequence[Guard | None]) -> list[tuple[str, Column]]:
+    """The guards as a source of `check`; none if nothing is guarded."""
+    registers = [guard.register for guard in guards if guard is not None]
+    return [("pred", registers)] if registers else []
+
+
+def registers_of(operand: Operand) -> Iterator[Register]:
+    """The registers that an operand reads."""
+    if isinstance(operand, Register):
+        yield operand
+    elif isinstance(operand, Vector):
+        for element in operand.elements:
+            yield from registers_of(element)
+    elif isinstance(operand, Pair):
+        yield from registers_of(operand.first)
+        yield from registers_of(operand.second)
+    elif isinstance(operand, Negated):
+        yield operand.register
+    elif isinstance(operand, Address) and isinstance(operand.base, Register):
+        yield operand.base

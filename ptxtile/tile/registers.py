@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Union
 
-from ptxtile.builder import convert
+from ptxtile.builder import convert, slots
 from ptxtile.builder.convert import Mismatch
 from ptxtile.builder.storage import Registers
 from ptxtile.builder.tensors import Tensor
@@ -14,8 +14,7 @@ from ptxtile.builder.trace import Trace
 from ptxtile.errors import OperandError, TileError
 from ptxtile.ir.operand import Operand, Pair, Register, Vector
 from ptxtile.isa import bind
-from ptxtile.isa.form import Form, Signature
-from ptxtile.isa.form import Operand as Slot
+from ptxtile.isa.form import Form, Operand as Slot, Signature
 from ptxtile.tile import operand, overlap, predicate
 from ptxtile.tile.scope import Group
 
@@ -44,11 +43,13 @@ def apply(
     predicate.check_preserve(form.spelling, preserve_dst, pred, any(part.slot.role != "in" for part in parts))
     repeat, tables = _tables(parts, group)
     issues = len(next(iter(tables.values())))
-    _check_overlap(form, parts, tables)
     columns = [
         _column(trace, form, slot, given, tables, issues) for slot, given in zip(signature.operands, operands)
     ]
     guards = predicate.guards(trace, form.spelling, pred, group, repeat, issues)
+    written = [(part.what, tables[id(part.tensor)]) for part in parts if part.slot.role != "in"]
+    read = [(slot.name, column) for slot, column in zip(signature.operands, columns) if slot.role != "out"]
+    overlap.check(form.spelling, written, [*read, *overlap.guarded(guards)])
     emit(trace, form, columns, guards)
 
 
@@ -79,20 +80,13 @@ def _tables(parts: Sequence[Part], group: Group) -> tuple[tuple[int, ...], dict[
             first = part, split.repeat
         elif split.repeat != first[1]:
             raise TileError(
-                f"{part.what} has repeats {split.repeat}, and {first[0].slot.name} has {first[1]}: all tensor operands repeat alike"
+                f"{part.what} has repeats {split.repeat}, and {first[0].slot.name} has {first[1]}: all tensor operands "
+                "repeat alike"
             )
         operand.check_owner(part.what, part.tensor, group)
         tables[id(part.tensor)] = operand.issue_registers(part.tensor, split)
     assert first is not None
     return first[1], tables
-
-
-def _check_overlap(form: Form, parts: Sequence[Part], tables: dict[int, list[list[Register]]]) -> None:
-    sources = [(part.slot.name, tables[id(part.tensor)]) for part in parts if part.slot.role != "out"]
-    for part in parts:
-        if part.slot.role != "in":
-            writer = overlap.check_destination(part.what, tables[id(part.tensor)])
-            overlap.check_sources(form.spelling, writer, sources)
 
 
 def _column(
@@ -133,7 +127,8 @@ def choose(trace: Trace, form: Form, operands: Sequence[object]) -> Signature:
         counts = sorted({len(signature.operands) for signature in form.signatures})
         lists = dict.fromkeys(", ".join(slot.name for slot in s.operands) or "none" for s in form.signatures)
         raise OperandError(
-            f"{form.spelling} takes {' or '.join(map(str, counts))} operands ({' or '.join(lists)}); {convert.counted(len(operands))} given"
+            f"{form.spelling} takes {' or '.join(map(str, counts))} operands ({' or '.join(lists)}); "
+            f"{convert.counted(len(operands))} given"
         )
     unique = list(dict.fromkeys(reasons))
     if len(unique) == 1:
@@ -152,7 +147,8 @@ def _why_not(trace: Trace, form: Form, slot: Slot, given: object) -> str:
     if slot.role != "in":
         return f"operand {slot.name} is a destination and takes a register tensor, not {convert.given(given)}"
     if slot.kind == "vector":
-        return f"operand {slot.name} takes a register tensor whose last axis is {slot.length}, not {convert.given(given)}"
+        due = f"a register tensor whose last axis is {slot.length}"
+        return f"operand {slot.name} takes {due}, not {convert.given(given)}"
     try:
         convert.convert(trace, form, slot, given)
     except Mismatch as reason:
@@ -163,11 +159,11 @@ def _why_not(trace: Trace, form: Form, slot: Slot, given: object) -> str:
 def tensor_why_not(slot: Slot, tensor: Tensor) -> str:
     """Why a tensor's registers do not fit a slot; empty if they do."""
     if slot.kind not in ("value", "vector") or not slot.register:
-        return f"operand {slot.name} takes {convert.expected(slot)}, not a tensor"
+        return f"operand {slot.name} takes {slots.expected(slot)}, not a tensor"
     if not isinstance(tensor.bound, Registers):
         return (
             f"operand {slot.name} takes registers, and the tensor is in {tensor.space} memory: load it first"
         )
-    if not convert.dtype_fits(slot, tensor.dtype, tensor.bound.registers[0].type):
-        return f"operand {slot.name} takes {convert.expected(slot)}, not a tensor of {tensor.dtype.name}"
+    if not slots.dtype_fits(slot, tensor.dtype, tensor.bound.registers[0].type):
+        return f"operand {slot.name} takes {slots.expected(slot)}, not a tensor of {tensor.dtype.name}"
     return ""

@@ -117,8 +117,8 @@ def _active(trace: Trace, threads: int, scope: str, what: str) -> tuple[Steps, S
         partial = next(warp for warp, held in by_warp.items() if len(held) < WARP)
         raise TileError(
             f"{what}: at {scope} scope every active warp needs the same lanes, and warp {partial} has "
-            f"{len(by_warp[partial])} of them; guard the partial warp by itself (pt.if_ on pt.warp_id()), use a block that "
-            "is a multiple of 32, or thread scope"
+            f"{len(by_warp[partial])} of them; guard the partial warp by itself (pt.if_ on pt.warp_id()), use a block "
+            "that is a multiple of 32, or thread scope"
         )
     return _steps(list(by_warp), "warps", what), _steps(list(lanes.pop()), "lanes", what)
 
@@ -137,7 +137,7 @@ def _mask(trace: Trace, threads: int) -> tuple[bool, ...]:
     special = trace.special
     relevant = {name: found.extent for name, found in special.items() if isinstance(found.extent, Extent)}
     key = (tuple(facts), tuple(relevant.items()), trace.launch.block)
-    return _evaluate(key)  # type: ignore[arg-type]
+    return _evaluate(key)
 
 
 @lru_cache(maxsize=256)
@@ -207,6 +207,6 @@ def _known(extent: object, count: int) -> Extent:
 def _rebased(value: Extent, steps: Steps) -> Extent:
     if steps.count == 1:
         return ranges.constant(0)
-    # The enclosing conditions keep the value among the active ones, whatever its own range is.
-    shifted = value.plus(-steps.first)
-    return ranges.quotient(shifted, steps.step) if steps.step != 1 else shifted
+    # The value is first + step * index, as the enclosing conditions say; dividing first keeps the dividend from being
+    # negative where the value's own range is wider than theirs.
+    return ranges.quotient(value, steps.step).plus(-(steps.first // steps.step))
