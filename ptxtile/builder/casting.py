@@ -21,7 +21,7 @@ from typing import cast as typed
 
 from ptxtile.builder import folding
 from ptxtile.builder.trace import Trace
-from ptxtile.builder.values import current, home, move, register, scalar, where, word
+from ptxtile.builder.values import current, dtype_in, home, move, register, scalar, where, word
 from ptxtile.dtypes import DType, Scalar, bfloat16, bits_of, bool_, dtype_of, float16, float32
 from ptxtile.encoding import integer_range, normalize
 from ptxtile.errors import OperandError, TraceError
@@ -216,7 +216,7 @@ def pack(*values: object, dtype: DType | None = None) -> Scalar:
 def _packed_bits(dtype: DType, values: tuple[object, ...]) -> int:
     packed = 0
     for index, value in enumerate(values):
-        if isinstance(value, Scalar) and type(value) is not dtype:
+        if isinstance(value, Scalar) and dtype_in(value) is not dtype:
             raise OperandError(f"pt.pack: {dtype.name} is wanted and this is {type(value).name}")
         if not isinstance(value, Scalar):
             try:

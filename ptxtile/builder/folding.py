@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from ptxtile.dtypes import DType, Scalar, bool_
 from ptxtile.encoding import Number, integer_range, normalize
@@ -18,11 +19,11 @@ from ptxtile.encoding import Number, integer_range, normalize
 _COMPARE: dict[str, Callable[[Number, Number], bool]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
 }  # fmt: skip
-_FLOAT: dict[str, Callable[..., float]] = {
+_FLOAT: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
     "neg": operator.neg, "abs": operator.abs,
 }  # fmt: skip
-_INTEGER: dict[str, Callable[..., int]] = {
+_INTEGER: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,
     "mod": operator.mod, "and": operator.and_, "or": operator.or_, "xor": operator.xor,
     "shl": operator.lshift, "shr": operator.rshift, "neg": operator.neg, "abs": operator.abs,
@@ -59,7 +60,7 @@ def fold(name: str, dtype: DType, values: tuple[Scalar, ...]) -> Scalar | None:
 def _fold_float(name: str, dtype: DType, numbers: list[Number | None]) -> Scalar | None:
     if name not in _FLOAT or (name == "truediv" and (numbers[1] == 0 or dtype.bits < 32)):
         return None
-    value = _FLOAT[name](*numbers)
+    value: float = _FLOAT[name](*numbers)
     if math.isnan(value):
         return None
     return make(dtype, normalize(dtype, value))

@@ -39,7 +39,7 @@ def constant(trace: Trace, dtype: DType, value: int | float, use: str) -> Scalar
 def scalar(trace: Trace, dtype: DType, value: object, use: str) -> Scalar:
     """`value` as a constant or live run-time value of `dtype`. Numbers take it; other dtypes are an OperandError."""
     if isinstance(value, Scalar):
-        if type(value) is not dtype:
+        if dtype_in(value) is not dtype:
             raise OperandError(
                 f"{use}: {dtype.name} is wanted and this is {type(value).name}; nothing is converted silently: write "
                 f"pt.cast(value, {dtype!r})" + where(trace)
@@ -49,8 +49,9 @@ def scalar(trace: Trace, dtype: DType, value: object, use: str) -> Scalar:
         return value
     if isinstance(value, (int, float)):
         return constant(trace, dtype, value, use)
-    if hasattr(value, "item") and hasattr(value, "dtype"):
-        return scalar(trace, dtype, dtype_of(value)(value.item()), use)
+    item = getattr(value, "item", None)
+    if item is not None and hasattr(value, "dtype"):  # a NumPy scalar
+        return scalar(trace, dtype, dtype_of(value)(item()), use)
     raise OperandError(f"{use}: {convert.given(value)} is no number" + where(trace))
 
 

@@ -56,7 +56,7 @@ def exp10(x: T) -> T:
 
 
 def sigmoid(x: T) -> T:
-    """1 / (1 + e**-x): neg, exp, add, div.rn (2.1 ulp; below -88.7 the float32 result is 0, the exact one subnormal)."""
+    """1 / (1 + e**-x): neg, exp, add, div.rn (2.1 ulp; below -88.7 the float32 result is 0)."""
     sequences = {"float32": exponential.sigmoid_32, "float64": exponential.sigmoid_64}
     return apply("pt.sigmoid", sequences, x)  # type: ignore[return-value]
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from ptxtile.builder.casting import bitcast, cast
 from ptxtile.builder.scalars import fma
 from ptxtile.builder.values import common, current, home, where, word
-from ptxtile.dtypes import DType, Scalar, bfloat16, float16, float32
+from ptxtile.dtypes import DType, Scalar, float32
 from ptxtile.errors import OperandError, TraceError
 
 T = TypeVar("T", bound=Scalar)
@@ -58,7 +58,7 @@ def apply(use: str, sequences: Mapping[str, Sequence32], *operands: object) -> S
     sequence = sequences.get(dtype.name)
     if sequence is not None:
         return sequence(*values)
-    if dtype in (float16, bfloat16) and "float32" in sequences:
+    if dtype.name in ("float16", "bfloat16") and "float32" in sequences:
         return cast(sequences["float32"](*(cast(value, float32) for value in values)), dtype)
     have = ", ".join(name for name in ("float16", "bfloat16", "float32", "float64") if _has(sequences, name))
     raise TraceError(f"{use} has no sequence for {dtype.name}; it has {have}" + where(trace))
