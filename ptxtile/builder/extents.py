@@ -25,6 +25,7 @@ class Atom:
     multiple    a divisor that is known to divide it
     scalar      the run-time value, for lowering (None for an atom that only proofs use)
     of          (operation, extent, constant) for a quotient or a remainder: ("div", e, 4)
+    exact       what it would be had its arithmetic not wrapped, where it may have
     """
 
     name: str
@@ -33,6 +34,7 @@ class Atom:
     multiple: int = 1
     scalar: Scalar | None = None
     of: tuple[str, Extent, int] | None = None
+    exact: Extent | None = None
     serial: int = field(default_factory=lambda: next(_serials))
 
     def __repr__(self) -> str:

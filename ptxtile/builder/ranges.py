@@ -47,6 +47,7 @@ __all__ = [
     "recombined",
     "remainder",
     "unknown",
+    "unwrapped",
 ]
 
 _ENUMERATION_LIMIT = 1 << 14
@@ -66,27 +67,43 @@ def of_value(value: object) -> Extent | None:
         if not value.mutable and type(value).kind in ("int", "uint"):
             # A value never changes, so what is learnt of it stays true.
             if isinstance(value.extent, Wrapped):
-                value.extent = unknown(value, value.extent.multiple)
+                value.extent = value.extent.unknown(value)
             elif value.extent is None:
                 value.extent = unknown(value)
         return value.extent if isinstance(value.extent, Extent) else None
     return None
 
 
-def unknown(value: Scalar, multiple: int = 1) -> Extent:
-    """An extent for a run-time integer of which only the dtype's range (and a divisor) is known."""
+def unknown(value: Scalar) -> Extent:
+    """An extent for a run-time integer of which only the dtype's range is known."""
     low, high = integer_range(type(value))
-    return atom(type(value).name, low, high, multiple=multiple, scalar=value)
+    return atom(type(value).name, low, high, scalar=value)
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """The extent of a result that may have wrapped, until someone asks: only this divisor of it is known.
+    """The extent of a result that may have wrapped, until someone asks for it; `exact` is the result before wrapping.
 
     Wrapping subtracts multiples of a power of two, so powers of two that divide the exact result divide what is left.
     """
 
-    multiple: int
+    exact: Extent
+
+    def unknown(self, value: Scalar) -> Extent:
+        """An unknown of the dtype's range that remembers what it comes from."""
+        dtype = type(value)
+        low, high = integer_range(dtype)
+        multiple = math.gcd(self.exact.divisor(), 1 << dtype.bits)
+        return Extent({(Atom(dtype.name, low, high, multiple, value, None, self.exact),): 1}, 0)
+
+
+def unwrapped(what: Extent) -> Extent:
+    """An extent as if nothing in it had wrapped."""
+    if len(what.terms) == 1 and what.constant == 0:
+        ((monomial, factor),) = what.terms.items()
+        if factor == 1 and len(monomial) == 1 and monomial[0].exact is not None:
+            return monomial[0].exact
+    return what
 
 
 def combine(name: str, left: Known | None, right: Known | None, dtype: DType) -> Extent | Wrapped | None:
@@ -103,7 +120,7 @@ def combine(name: str, left: Known | None, right: Known | None, dtype: DType) ->
     least, greatest = integer_range(dtype)
     if least <= low and high <= greatest:
         return result
-    return Wrapped(math.gcd(result.divisor(), 1 << dtype.bits))
+    return Wrapped(result)
 
 
 def _combine(name: str, a: Extent, b: Extent) -> Extent | None:

@@ -54,7 +54,11 @@ def _is_dtype(part: object) -> bool:
 
 def _whole(part: object) -> object:
     """A NumPy integer as a Python one; anything else as it is."""
-    return operator.index(part) if isinstance(part, SupportsIndex) and not isinstance(part, (type, Scalar)) else part
+    return (
+        operator.index(part)
+        if isinstance(part, SupportsIndex) and not isinstance(part, (type, Scalar))
+        else part
+    )
 
 
 def _dense(tensor: Tensor, shape: Sequence[int]) -> TileLayout:
@@ -362,6 +366,9 @@ def _span(tensor: Tensor, dimension: int, part: slice) -> tuple[Extent, Extent]:
     start = ranges.constant(0) if part.start is None else _extent(part.start, kept=True)
     stop = size if part.stop is None else _extent(part.stop, kept=True)
     count = stop.plus(start, -1)
+    if count.known is None:
+        # start + length may wrap as a number, but then the region is not proven to lie in the tensor.
+        count = ranges.unwrapped(stop).plus(start, -1)
     whole = start.known == 0 and count == size
     if count.known is None and not whole:
         raise LayoutError(
