@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import cast as typed
 
-from ptxtile.builder import folding
+from ptxtile.builder import folding, ranges
 from ptxtile.builder.trace import Trace
 from ptxtile.builder.values import current, dtype_in, home, move, register, scalar, where, word
 from ptxtile.dtypes import DType, Scalar, bfloat16, bits_of, bool_, dtype_of, float16, float32
@@ -49,9 +49,19 @@ def cast(value: object, dtype: DType, rounding: str | None = None) -> Scalar:
     scalar(trace, source, value, use)
     if value.value is not None and rounding is None:
         return _constant(value, dtype)
-    made = trace.value(dtype)
+    made = trace.value(dtype, extent=_kept(value, dtype))
     _convert(trace, use, value, made, suffix)
     return made
+
+
+def _kept(value: Scalar, dtype: DType) -> ranges.Extent | None:
+    """What is known of an integer, where the other integer dtype holds every value it may have."""
+    extent = ranges.of_value(value)
+    if extent is None or dtype.kind not in ("int", "uint"):
+        return None
+    low, high = extent.bounds()
+    least, greatest = integer_range(dtype)
+    return extent if least <= low and high <= greatest else None
 
 
 def _rounding(trace: Trace, use: str, source: DType, dtype: DType, rounding: str | None) -> str:

@@ -31,7 +31,7 @@ from types import FrameType, TracebackType
 from ptxtile.builder import ranges
 from ptxtile.builder.rebinding import Bindings
 from ptxtile.builder.trace import Block, Trace
-from ptxtile.builder.values import common, current, dtype_in, extent_of, home, move, scalar, where, word
+from ptxtile.builder.values import common, current, dtype_in, home, move, scalar, where, word
 from ptxtile.dtypes import Scalar, bool_, int32
 from ptxtile.encoding import integer_range
 from ptxtile.errors import OperandError, TraceError
@@ -241,7 +241,7 @@ class for_range(Structure):
 
     def _learn(self, index: Scalar, hi: Scalar) -> None:
         """Tell the prover where the index lies: between the ends, and at lo plus a multiple of the step."""
-        start, stop = extent_of(self.lo), extent_of(hi)
+        start, stop = ranges.of_value(self.lo), ranges.of_value(hi)
         least, greatest = integer_range(self.dtype)
         low = start.bounds()[0] if start is not None else least
         high = stop.bounds()[1] - 1 if stop is not None else greatest

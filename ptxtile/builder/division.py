@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxtile.builder import ranges
-from ptxtile.builder.values import extent_of, home, result, word
+from ptxtile.builder.values import home, result, word
 from ptxtile.dtypes import DType, Scalar
 from ptxtile.ir.operand import Integer
 
@@ -33,7 +33,7 @@ def floor(trace: Trace, name: str, dtype: DType, left: Scalar, right: Scalar, in
     a, b = word(trace, left), word(trace, right)
     extent = None
     if into is None:
-        extent = ranges.combine(name, extent_of(left), extent_of(right), dtype)
+        extent = ranges.combine(name, ranges.of_value(left), ranges.of_value(right), dtype)
     made = result(trace, dtype, into, extent)
     d = home(made)
     type_, bits = dtype.ptx, f".b{dtype.bits}"

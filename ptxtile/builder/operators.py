@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxtile.builder import convert, division, folding, ranges
-from ptxtile.builder.values import common, dtype_in, extent_of, home, move, result, scalar, where, word
+from ptxtile.builder.values import common, dtype_in, home, move, result, scalar, where, word
 from ptxtile.dtypes import DType, Scalar, bool_, dtype_of
 from ptxtile.errors import OperandError, TraceError
 
@@ -85,7 +85,7 @@ def operate(trace: Trace, name: str, operands: tuple[object, ...], into: Scalar 
 def _combined(name: str, dtype: DType, values: tuple[Scalar, ...]) -> ranges.Extent | ranges.Wrapped | None:
     if dtype.kind not in ("int", "uint") or len(values) != 2:
         return None
-    return ranges.combine(name, extent_of(values[0]), extent_of(values[1]), dtype)
+    return ranges.combine(name, ranges.of_value(values[0]), ranges.of_value(values[1]), dtype)
 
 
 def _use(name: str, operands: tuple[object, ...]) -> str:
@@ -162,7 +162,9 @@ def _shift(trace: Trace, name: str, operands: tuple[object, ...], into: Scalar |
         return folded
     spelling = f"shl.b{dtype.bits}" if name == "shl" else f"shr{dtype.ptx}"
     words = word(trace, value), word(trace, amount)
-    extent = ranges.combine(name, extent_of(value), ranges.of_value(amount), dtype) if into is None else None
+    extent = (
+        ranges.combine(name, ranges.of_value(value), ranges.of_value(amount), dtype) if into is None else None
+    )
     made = result(trace, dtype, into, extent)
     trace.instruction(spelling, home(made), *words)
     return made
@@ -181,7 +183,7 @@ def _compare(trace: Trace, name: str, dtype: DType, values: tuple[Scalar, ...]) 
     words = [word(trace, value) for value in values]
     fact = None
     if dtype.kind != "float":
-        fact = ranges.compare(name, extent_of(values[0]), extent_of(values[1]))
+        fact = ranges.compare(name, ranges.of_value(values[0]), ranges.of_value(values[1]))
     made = trace.value(bool_, extent=fact)
     trace.instruction(f"setp.{test}{dtype.ptx}", home(made), *words)
     return made

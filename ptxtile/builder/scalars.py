@@ -5,6 +5,7 @@ Each function emits the sequence that its docstring states. All need a trace (Tr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from ptxtile import location
@@ -73,8 +74,20 @@ def _extremum(opcode: str, use: str, a: object, b: object) -> Scalar:
         )
     words = word(trace, left), word(trace, right)
     made = trace.value(dtype)
+    made.extent = _between(min if opcode == "min" else max, made, left, right)
     trace.instruction(f"{opcode}{dtype.ptx}", home(made), *words)
     return made
+
+
+def _between(
+    pick: Callable[[int, int], int], made: Scalar, left: Scalar, right: Scalar
+) -> ranges.Extent | None:
+    """The extent of the lesser or greater of two integers, from the ends of theirs."""
+    one, other = ranges.of_value(left), ranges.of_value(right)
+    if one is None or other is None:
+        return None
+    ends = [pick(a, b) for a, b in zip(one.bounds(), other.bounds())]
+    return ranges.atom("extremum", *ends, scalar=made)
 
 
 def fma(a: object, b: object, c: object) -> Scalar:

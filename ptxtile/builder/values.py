@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ptxtile import location, tracing
-from ptxtile.builder import convert, folding, ranges
+from ptxtile.builder import convert, folding
 from ptxtile.dtypes import DType, Scalar, bool_, dtype_of
 from ptxtile.encoding import normalize
 from ptxtile.errors import OperandError
@@ -118,11 +118,3 @@ def move(trace: Trace, dtype: DType, into: Register, value: Scalar) -> None:
 def result(trace: Trace, dtype: DType, into: Scalar | None = None, extent: object = None) -> Scalar:
     """Where a sequence writes: the variable `into`, or a new value."""
     return trace.value(dtype, extent=extent) if into is None else into
-
-
-def extent_of(value: Scalar) -> ranges.Extent | None:
-    """What is known of an integer. An unknown value that cannot change becomes an unknown of the proofs."""
-    found = ranges.of_value(value)
-    if found is None and value.value is None and not value.mutable and type(value).kind in ("int", "uint"):
-        found = value.extent = ranges.unknown(value)
-    return found

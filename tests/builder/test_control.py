@@ -169,6 +169,8 @@ def test_blocks_tell_the_prover_what_holds() -> None:
         with pt.for_range(4, 64, 4) as i:
             assert i.extent.bounds() == (4, 63)
             assert ranges.divisible(i.extent, 4)
+        with pt.for_range(pt.thread_idx("x") * 8, 4096, 1024) as i:
+            assert ranges.divisible(i.extent, 8)
         with pt.if_(n < 8):
             facts = [fact for what in trace.facts() for fact in ranges.facts_of(what)]
             assert ranges.nonnegative(n.extent.times(-1).plus(7), facts)

@@ -70,6 +70,10 @@ def test_indices_have_ranges_and_known_dimensions_are_constants() -> None:
         assert repr(pt.cluster_size()) == "pt.uint32(2)"
         assert (pt.thread_idx("x") // 4).extent.bounds() == (0, 15)
         assert pt.thread_idx("x") is pt.thread_idx("x")
+        assert pt.cast(pt.thread_idx("x"), pt.int32).extent == pt.thread_idx("x").extent
+        assert pt.cast(pt.block_idx("y"), pt.int16).extent is None
+        assert pt.minimum(pt.thread_idx("x"), 9).extent.bounds() == (0, 9)
+        assert pt.maximum(pt.thread_idx("x"), 9).extent.bounds() == (9, 63)
 
 
 def test_synchronization_traps_and_assumptions() -> None:
