@@ -26,7 +26,7 @@ _MEMO_SIZE = 1 << 16
 _PRAGMA_END = re.compile(r"\.pragma[^;]*;\Z")
 _HEADER_END = re.compile(r"[^;{]*[;{]")
 _IS_HEADER = re.compile(r"\.(?:entry|func)\b")
-_DIRECTIVE_END = re.compile(r"[;{=\"\n]")
+_DIRECTIVE_END = re.compile(r"[;{=\"]")
 _LINE_END = re.compile(r"\n")
 _WORD_START = re.compile(r"[A-Za-z0-9_$%.@]+|\S")
 
@@ -43,11 +43,15 @@ class Frame:
 
 @dataclass(slots=True)
 class Context:
-    """What readings share: the scanner, the grammar's statement parser, and the plans made so far."""
+    """What readings share: the scanner, the grammar's statement parser, and the plans made so far.
+
+    `quick` lets labels, plain `.loc` lines and long lists of numbers be read without the grammar.
+    """
 
     scanner: Scanner
     statement: Callable[[str], object]
     plans: dict[str, Plan] = field(default_factory=dict)
+    quick: bool = True
 
 
 class Reading:
@@ -134,13 +138,14 @@ class Reading:
         found = _WORD_START.search(self.text, position)
         if found is None:
             return len(self.text)
-        first = found[0][0]
-        if first in "@$%_" or (first.isascii() and first.isalpha()):
+        first, start = found[0][0], found.start()
+        rest = (_DIRECTIVE_END if first == "." else _LINE_END).search(self.text, start)
+        named = first in "@$%_" or (first.isascii() and first.isalpha())
+        if named or (first == "." and rest is None):
             self.stopped = True
-            self.report(Fault(f"the statement that begins with {_shown(found[0])} has no end", found.start()))
+            self.report(Fault(f"the statement that begins with {_shown(found[0])} has no end", start))
             return len(self.text)
-        self.report(Fault(f"{_shown(found[0])} begins no statement", found.start()))
-        rest = (_DIRECTIVE_END if first == "." else _LINE_END).search(self.text, found.start())
+        self.report(Fault(f"{_shown(found[0])} begins no statement", start))
         return len(self.text) if rest is None else rest.end()
 
     def _after(self, fault: int, start: int, end: int) -> int:
@@ -177,6 +182,7 @@ class Reading:
         if header is None and not self.frames:
             raise Fault("a block belongs in the body of a function", start)
         if len(self.frames) >= _DEEPEST:
+            self.stopped = True
             raise Fault(f"blocks nested more than {_DEEPEST} deep", start)
         if scope is None:
             scope = Scope(self.frames[-1].scope, table.is_special)
@@ -291,15 +297,58 @@ class Reading:
 
     def _other(self, kind: str, start: int, end: int) -> None:
         text = self.text[start:end]
-        flat = self.context.scanner.flat_initial(text) if len(text) > _MEMO_LENGTH else None
-        node = self._parse(text if flat is None else flat[0], start)
-        if flat is not None and isinstance(node, syntax.DeclarationNode):
-            last = node.declarators[-1]._replace(initial=flat[1])
-            node = node._replace(declarators=(*node.declarators[:-1], last))
+        node = self._quick(kind, text, start) if self.context.quick else None
+        if node is None:
+            node = self._parse(text, start)
         try:
             self._take(node, start, end)
         except Fault as fault:
             raise Fault(fault.message, start + fault.position, fault.hint) from None
+
+    def _quick(self, kind: str, text: str, start: int) -> object | None:
+        """The node of a frequent or long piece, without the grammar."""
+        if kind == "label" and text[-1] == ":":
+            return syntax.LabelNode(syntax.Word(text[:-1].rstrip(), 0))
+        if kind == "line" and text.startswith(".loc"):
+            numbers = text.split()[1:]
+            if len(numbers) == 3 and all(each.isdigit() and len(each) < 10 and each[0] != "0" for each in numbers):
+                return syntax.LocNode((int(numbers[0]), int(numbers[1]), int(numbers[2])), None, None)
+        if kind == "directive" and len(text) > _MEMO_LENGTH:
+            return self._long_list(text, start)
+        return None
+
+    def _long_list(self, text: str, start: int) -> object | None:
+        found = self.context.scanner.elements(text)
+        if found is None:
+            return None
+        before, elements = found
+        node = self._parse(before + "= 0;", start)
+        if not isinstance(node, syntax.DeclarationNode):
+            return None
+        values: list[syntax.InitialNode] = []
+        known: dict[str, syntax.InitialNode] = {}
+        for element in elements:
+            if not isinstance(element, tuple):
+                values.append(element)
+                continue
+            part, at = element
+            if part not in known:
+                known[part] = self._element(part, start + at)
+            values.append(known[part])
+        last = node.declarators[-1]._replace(initial=tuple(values))
+        return node._replace(declarators=(*node.declarators[:-1], last))
+
+    def _element(self, text: str, start: int) -> syntax.InitialNode:
+        """An element that is not a plain number."""
+        before = ".global .b8 x ="
+        try:
+            node = self.context.statement(f"{before}{text};")
+        except Fault as fault:
+            raise Fault(fault.message, start + fault.position - len(before), fault.hint) from None
+        assert isinstance(node, syntax.DeclarationNode)
+        initial = node.declarators[0].initial
+        assert initial is not None
+        return initial
 
     def _take(self, node: object, start: int, end: int) -> None:
         scope = self.frames[-1].scope if self.frames else self.scope

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Union
 
 from ptxtile.ir import constant
 from ptxtile.ir.constant import Fault, Number
+
+
+Element = Union[Number, tuple[str, int]]
+"""A number, or other text and where it stands."""
 
 
 class Scanner:
@@ -39,8 +44,8 @@ class Scanner:
         )
         # the rest of a variable's declaration, after its `=`
         self.initial = re.compile(rf"[^;\"]*(?:{string}[^;\"]*)*;", flags)
-        # a long list of numbers, which is read without the grammar
-        self.numbers = re.compile(r"=\s*\{([-0-9A-Fa-fxXU.+,\s]*)\}\s*;\Z", flags)
+        # a long list, which is read element by element
+        self.flat = re.compile(r"=\s*\{([^{}\";]*)\}\s*;\Z", flags)
         self.number = re.compile(rf"\s*(-?{number})\s*\Z", flags)
         self.comment = re.compile(rf"{string}|//[^\n]*|/\*.*?(?:\*/|\Z)", flags | re.DOTALL)
         self.marks = re.compile(rf"{string}|[{{}}]|:+", flags)
@@ -55,19 +60,17 @@ class Scanner:
             start -= 1
         return text[start:end]
 
-    def flat_initial(self, text: str) -> tuple[str, tuple[Number, ...]] | None:
-        """A declaration with `= { numbers }`: the text with `= 0` in its place, and the numbers. None if it is not so."""
-        found = self.numbers.search(text)
+    def elements(self, text: str) -> tuple[str, list[Element]] | None:
+        """A declaration that ends in `= { a, b, … };` without inner braces: what is before the `=`, and the elements."""
+        found = self.flat.search(text)
         if found is None or text.count("=") > 1:
             return None
-        values: list[Number] = []
-        parts = found[1].split(",")
-        for part in parts:
+        at, elements = found.start(1), list[Element]()
+        for part in found[1].split(","):
             match = self.number.match(part)
-            if match is None:
-                return None
-            values.append(constant.number(match[1]))
-        return text[: found.start()] + "= 0;", tuple(values)
+            elements.append(constant.number(match[1]) if match is not None else (part, at))
+            at += len(part) + 1
+        return text[: found.start()], elements
 
     def without_comments(self, text: str) -> str:
         """The text with every comment turned into blanks, so that offsets stay."""

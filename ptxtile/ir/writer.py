@@ -139,7 +139,12 @@ class _Writer:
                 if type(statement) is Instruction:
                     if files is not None and statement.mark is not None:
                         out.extend(files.loc(statement.mark))
-                    out.append(indent + line(statement.form, statement.operands, statement.guard))
+                    form, operands, guard, _signature, _mark = statement
+                    if guard is None and operands:  # as `line` writes it, without the call
+                        texts = [each.name if each.__class__ is Register else _operand(each) for each in operands]
+                        out.append(f"{indent}{form.spelling} {', '.join(texts)};")
+                    else:
+                        out.append(indent + line(form, operands, guard))
                     if origins is not None:
                         origins.append((len(out), statement))
                 elif isinstance(statement, m.Block):

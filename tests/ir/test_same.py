@@ -46,7 +46,7 @@ def pieces(text: str) -> list[object]:
     def report(fault: Fault) -> None:
         raise fault
 
-    Reading(text, Context(shared.scanner, statement, NoPlans()), report).read()
+    Reading(text, Context(shared.scanner, statement, NoPlans(), quick=False), report).read()
     return [bare(node) for node in found]
 
 
@@ -80,7 +80,7 @@ def test_plans_read_what_the_grammar_reads(program: str) -> None:
     def report(fault: Fault) -> None:
         raise fault
 
-    assert first == second == Reading(program, Context(shared.scanner, shared.statement, NoPlans()), report).read()
+    assert first == second == Reading(program, Context(shared.scanner, shared.statement, NoPlans(), quick=False), report).read()
 
 
 OPERANDS = ["%r1", "5", "-5", "0x1F", "WARP_SZ", "1.5", "V.x", "%tid.x", "4+4", "(4)", "_", "%r1.b0", "buffer", "end"]
@@ -113,7 +113,8 @@ def outcome(text: str, plans: dict[str, Plan]) -> str:
     def report(fault: Fault) -> None:
         found.append(f"{fault.position}: {fault.message}")
 
-    module = Reading(text, Context(shared.scanner, shared.statement, plans), report).read()
+    quick = not isinstance(plans, NoPlans)
+    module = Reading(text, Context(shared.scanner, shared.statement, plans, quick), report).read()
     return "\n".join([write(module), *found])
 
 
@@ -121,6 +122,14 @@ def outcome(text: str, plans: dict[str, Plan]) -> str:
 def test_an_earlier_statement_never_changes_the_meaning_of_a_later_one(shape: str, fills: list[tuple[str, str]]) -> None:
     text = FRAME.format("\n".join(shape.format(*fill) for fill in fills))
     assert outcome(text, {}) == outcome(text, NoPlans())
+
+
+def test_a_long_list_is_what_the_grammar_reads() -> None:
+    elements = ["1", "-2", "0x1F", "here", "here+4", "generic(here)", "0xFF(here)", "3+4", "(5)", "WARP_SZ"] * 200
+    text = f".version 8.0\n.target sm_90\n.global .u64 here;\n.global .u64 list[2000] = {{{', '.join(elements)}}};\n"
+    assert len(text) > 4096
+    assert outcome(text, {}) == outcome(text, NoPlans())
+    assert "\n4:" not in outcome(text, {})
 
 
 def test_the_whole_grammar_says_where_it_stops() -> None:
