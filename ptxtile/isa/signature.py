@@ -153,7 +153,7 @@ def _address(declared: Declaration, inside: condition.Scope, values: Values) -> 
     known = types.all_types().get(found) if found is not None else None
     if known is not None and found not in (".texref", ".samplerref", ".surfref"):
         return Operand(
-            declared.name, "in", "address", carrier=known.carrier, registers=known.registers, space=""
+            declared.name, "in", "address", carrier=known.carrier, registers=_registers(known, declared), space=""
         )
     # ptxas takes an integer alone between brackets for .local only.
     registers = _ADDRESS_64 | _ADDRESS_32 if found in NARROW_SPACES else _ADDRESS_64
@@ -193,7 +193,7 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         kind="vector" if length > 1 or "braced" in flags else "value",
         type=known.name,
         carrier=known.carrier,
-        registers=types.wider(known.name) if "wide" in flags else known.registers,
+        registers=_registers(known, declared),
         length=length,
         register="imm" not in flags,
         immediate=literal,
@@ -204,6 +204,14 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         literals=literals if literal else frozenset(),
         choices=choices,
     )
+
+
+def _registers(known: types.Type, declared: Declaration) -> frozenset[str]:
+    """The register types that may stand for the operand: its type's, wider ones, or the carrier alone."""
+    flags = {each[1] for each in declared.attributes if each[0] == "flag"}
+    if "untyped" in flags:
+        return frozenset([known.carrier])
+    return types.wider(known.name) if "wide" in flags else known.registers
 
 
 def _length(declared: Declaration, inside: condition.Scope, values: Values) -> int:
