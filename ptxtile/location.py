@@ -38,11 +38,11 @@ _known: dict[int, tuple[CodeType, bool]] = {}
 _tables: dict[int, tuple[CodeType, dict[int, int]]] = {}
 
 
-def _is_ours(code: CodeType) -> bool:
+def _learn(code: CodeType) -> tuple[CodeType, bool]:
+    """Whether the code is the library's own."""
     name = code.co_filename
-    ours = name.startswith(_PACKAGE) and not name.startswith(_USERLIKE)
-    _known[id(code)] = code, ours
-    return ours
+    _known[id(code)] = found = code, name.startswith(_PACKAGE) and not name.startswith(_USERLIKE)
+    return found
 
 
 def mark(depth: int = 1) -> Mark:
@@ -51,12 +51,11 @@ def mark(depth: int = 1) -> Mark:
     The line number is not computed here: on long functions that walk is slow, and most marks are never shown.
     """
     frame = sys._getframe(depth)
-    while True:
-        code = frame.f_code
-        known = _known.get(id(code))
-        if not (known[1] if known is not None else _is_ours(code)) or frame.f_back is None:
-            return code, frame.f_lasti
+    code = frame.f_code
+    while (_known.get(id(code)) or _learn(code))[1] and frame.f_back is not None:
         frame = frame.f_back
+        code = frame.f_code
+    return code, frame.f_lasti
 
 
 def _lines(code: CodeType) -> dict[int, int]:

@@ -38,17 +38,18 @@ class Emitter(Protocol):
         ...
 
 
-_current: ContextVar[Emitter | None] = ContextVar("ptxtile_trace", default=None)
+current: ContextVar[Emitter | None] = ContextVar("ptxtile_trace", default=None)
+"""Set by `use` alone; read directly where a call would cost too much."""
 
 
 def active() -> Emitter | None:
     """The trace of this thread, or None."""
-    return _current.get()
+    return current.get()
 
 
 def emitter(what: str) -> Emitter:
     """The trace of this thread. `what` names the thing that needs one, for the TraceError outside a trace."""
-    found = _current.get()
+    found = current.get()
     if found is None:
         raise TraceError(
             f"{what} was called outside a trace: forms and run-time operations only have a meaning while a @pt.kernel "
@@ -60,10 +61,10 @@ def emitter(what: str) -> Emitter:
 @contextmanager
 def use(trace: Emitter) -> Iterator[None]:
     """Make `trace` the current one; a trace inside a trace is an error."""
-    if _current.get() is not None:
+    if current.get() is not None:
         raise TraceError("a kernel cannot be traced while another is being traced in the same thread")
-    token = _current.set(trace)
+    token = current.set(trace)
     try:
         yield
     finally:
-        _current.reset(token)
+        current.reset(token)

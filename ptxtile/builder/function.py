@@ -25,6 +25,7 @@ from ptxtile.builder.trace import Trace
 from ptxtile.builder.values import dtype_in, home, move, scalar, where
 from ptxtile.dtypes import DType, Scalar
 from ptxtile.errors import OperandError, PtxtileError, TraceError
+from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.operand import Label, Register
 
 P = ParamSpec("P")
@@ -159,12 +160,7 @@ class Body:
     def _drop_jump(self) -> None:
         """Take back a jump to the end that would stand directly before it."""
         last = self.trace.records[-1]
-        if (
-            isinstance(last, tuple)
-            and len(last) == 5
-            and last[3] is None
-            and tuple(last[2]) == (Label(self.end),)
-        ):
+        if isinstance(last, Instruction) and last.guard is None and last.operands == (Label(self.end),):
             self.trace.records.pop()
 
     # --- statements -------------------------------------------------------------------------------------------------

@@ -1,14 +1,13 @@
 """The trace of one function: instructions as they are written, registers, blocks, and what is known at each point.
 
-A trace appends light tuples; immutable Instructions are made when the function is finished. Values belong to the block
-that made them: using one after its block was closed is a TraceError, since the path that computed it may not have run.
+Values belong to the block that made them: using one after its block was closed is a TraceError, since the path that
+computed it may not have run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Union
 
 from ptxtile import location
 from ptxtile.builder import convert
@@ -41,11 +40,8 @@ PREFIX = {
     "b8": "%rb",
 }
 
-Record = Union[
-    tuple[Form, Signature, Sequence[Operand], Union[Guard, None], Mark],
-    tuple[Form, Signature, tuple[Scalar, ...], Mark],
-]
-"""A bound instruction: IR operands with a guard, or, written fastest, run-time values without one."""
+# An Instruction is a tuple; its own constructor, in Python, would cost as much as all the rest of a trace's step.
+_new = tuple.__new__
 
 
 @dataclass(slots=True, eq=False)
@@ -102,14 +98,14 @@ class Trace:
     def __init__(self, name: str, launch: Launch | None = None) -> None:
         self.name = name
         self.launch = launch or Launch()
-        self.records: list[Record | Statement] = []
+        self.records: list[Statement] = []
         self.variables: list[Variable] = []
         self.shared = SharedMemory(name)
         self.block = Block("body", None)
         self.body = self.block
         self.counts: dict[str, int] = {}
         self.labels = 0
-        self.prologue: list[Record] = []
+        self.prologue: list[Statement] = []
         self.special: dict[str, Scalar] = {}
         self.sizes: dict[str, Scalar] = {}
         self.source: Mark | None = None
@@ -145,18 +141,15 @@ class Trace:
 
         Returns the destination. OperandError if the operands fit no signature, or two.
         """
-        plan = self._plans.get(form) if pred is None else None
-        if plan is not None and plan[0] == tuple(map(type, operands)):
+        plan = self._plans.get(form)
+        if plan is not None and pred is None and plan[0] == tuple(map(type, operands)):
             try:
-                for operand in operands:
-                    if not operand.block.open:  # type: ignore[attr-defined]
-                        raise AttributeError
-                if plan[2] and not operands[0].mutable:  # type: ignore[attr-defined]
-                    raise AttributeError
-            except AttributeError:  # a constant (it has no block), a closed block, a value as destination
-                pass
-            else:
-                self.records.append((form, plan[1], operands, location.mark(3)))  # type: ignore[arg-type]
+                words = tuple([each.operand for each in operands if each.block.open])  # type: ignore[attr-defined]
+            except AttributeError:  # a constant has no block
+                words = ()
+            # A value of a closed block is missing now, and a destination must be a variable: then the long way.
+            if len(words) == len(operands) and (not plan[2] or operands[0].mutable):  # type: ignore[attr-defined]
+                self.records.append(_new(Instruction, (form, words, None, plan[1], location.mark(3))))
                 return operands[0] if plan[2] else None
         return convert.emit(self, form, operands, pred)
 
@@ -175,13 +168,14 @@ class Trace:
         mark: Mark | None = None,
     ) -> None:
         """Append a bound instruction. The location is the nearest user frame unless `mark` gives one."""
-        self.records.append((form, signature, operands, guard, mark or self.source or location.mark(2)))
+        noted = mark or self.source or location.mark(2)
+        self.records.append(_new(Instruction, (form, tuple(operands), guard, signature, noted)))
 
     def instruction(self, spelling: str, *operands: Operand, guard: Guard | None = None) -> None:
         """Append an instruction by its spelling and IR operands: how the documented sequences are written."""
         form = find(spelling)
         signature = bind(form, tuple(operand.shape for operand in operands))
-        self.records.append((form, signature, operands, guard, self.source or location.mark(2)))
+        self.append(form, signature, operands, guard, self.source or location.mark(2))
 
     def statement(self, statement: Statement) -> None:
         """Append a label, directive or declaration."""
@@ -265,7 +259,7 @@ class Trace:
         """Append an instruction to the prologue, which runs before everything else: parameters, special registers."""
         form = find(spelling)
         signature = bind(form, tuple(operand.shape for operand in operands))
-        self.prologue.append((form, signature, operands, None, location.mark(2)))
+        self.prologue.append(Instruction(form, operands, None, signature, location.mark(2)))
 
     def read_special(self, name: str, dtype: DType, extent: object = None) -> Scalar:
         """The value of a special register, read once in the prologue."""
@@ -292,26 +286,23 @@ class Trace:
         if self.block is not self.body:
             raise TraceError(f"{self.name}: a {self.block.kind} block is still open at the end")
         self.instruction("ret")
-        resolve = self.shared.resolve if self.shared.dynamic else tuple
         inside, outside = self.shared.variables()
         body: list[Statement] = [
             RegisterDeclaration(kind, (PREFIX[kind],), count) for kind, count in sorted(self.counts.items())
         ]
         body.extend(inside)
         body.extend(self.variables)
-        body.extend(_instruction(record, resolve) for record in (*self.prologue, *self.records))
+        body += self.prologue
+        body += self.records
+        if self.shared.dynamic:
+            body = [self._resolved(statement) for statement in body]
         function = Function(
             self.name, True, tuple(parameters), (), tuple(directives), "visible", tuple(body), (), mark
         )
         return Traced(function, tuple(outside), self.shared.dynamic)
 
-
-def _instruction(
-    record: Record | Statement, resolve: Callable[[Sequence[Operand]], tuple[Operand, ...]]
-) -> Statement:
-    if type(record) is not tuple:
-        return record  # type: ignore[return-value]
-    if len(record) == 4:
-        form, signature, values, mark = record
-        return Instruction(form, tuple([value.operand for value in values]), None, signature, mark)  # type: ignore[misc]
-    return Instruction(record[0], resolve(record[2]), record[3], record[1], record[4])
+    def _resolved(self, statement: Statement) -> Statement:
+        """The statement with shared variables as offsets into the dynamic block."""
+        if isinstance(statement, Instruction):
+            return statement._replace(operands=self.shared.resolve(statement.operands))
+        return statement

@@ -128,7 +128,8 @@ class Form:
     """Memo of `isa.bind`: operand shapes seen, to the one signature they fit."""
 
     def __call__(self, *operands: object, pred: object = None) -> object:
-        return tracing.emitter(self.spelling).emit(self, operands, pred)
+        trace = tracing.current.get() or tracing.emitter(self.spelling)
+        return trace.emit(self, operands, pred)
 
     def __getattr__(self, name: str) -> Form:
         """The form that one more modifier makes: `ptx.bra.uni`, though `ptx.bra` is a form itself."""

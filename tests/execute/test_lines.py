@@ -45,7 +45,7 @@ def marked() -> tuple[Module, int, int]:
     inner, inner_line = here()
     assert function.body is not None
     body = tuple(
-        replace(item, mark=inner) if isinstance(item, Instruction) and item.form.opcode == "add" else item
+        item._replace(mark=inner) if isinstance(item, Instruction) and item.form.opcode == "add" else item
         for item in function.body
     )
     return replace(module, items=(replace(function, body=body, mark=outer),)), outer_line, inner_line
