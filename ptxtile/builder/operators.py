@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxtile.builder import convert, division, folding, ranges
-from ptxtile.builder.values import common, dtype_in, home, move, result, scalar, where, word
-from ptxtile.dtypes import DType, Scalar, bool_, dtype_of
+from ptxtile.builder.values import common, constant, dtype_in, home, move, result, scalar, where, word
+from ptxtile.dtypes import DType, Scalar, bool_, dtype_of, float32, float64
 from ptxtile.errors import OperandError, TraceError
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ def _variable(trace: Trace, target: Scalar, use: str) -> None:
 # --- operators ------------------------------------------------------------------------------------------------------
 def operate(trace: Trace, name: str, operands: tuple[object, ...], into: Scalar | None = None) -> Scalar:
     """The documented sequence of the operator `name`, into a new value (or the variable `into` of the same dtype)."""
+    spelling = _FLOATS.get(name)
+    quick = None if spelling is None else _floating(trace, spelling, name, operands, into)
+    if quick is not None:
+        return quick
     if name in ("shl", "shr"):
         return _shift(trace, name, operands, into)
     use = _use(name, operands)
@@ -79,6 +83,34 @@ def operate(trace: Trace, name: str, operands: tuple[object, ...], into: Scalar 
     words = [word(trace, value) for value in values]
     made = result(trace, dtype, into, _combined(name, dtype, values) if into is None else None)
     trace.instruction(spelling, home(made), *words)
+    return made
+
+
+_FLOATS = {"add": "add.rn", "sub": "sub.rn", "mul": "mul.rn", "truediv": "div.rn", "neg": "neg", "abs": "abs"}
+
+
+def _floating(
+    trace: Trace, spelling: str, name: str, operands: tuple[object, ...], into: Scalar | None
+) -> Scalar | None:
+    """The common case, without the questions: float32 or float64 values of one dtype, and Python floats beside them."""
+    dtype: DType | None = None
+    for operand in operands:
+        kind = type(operand)
+        if kind is not float and kind is not dtype:
+            if dtype is not None or (kind is not float32 and kind is not float64):
+                return None
+            dtype = kind
+    assert dtype is not None
+    words = []
+    for operand in operands:
+        if not isinstance(operand, Scalar):
+            words.append(word(trace, constant(trace, dtype, operand, name)))  # type: ignore[arg-type]
+        elif operand.value is None and operand.block.open:  # type: ignore[attr-defined]
+            words.append(home(operand))
+        else:
+            return None
+    made = trace.value(dtype) if into is None else into
+    trace.instruction(spelling + dtype.ptx, home(made), *words)
     return made
 
 

@@ -25,15 +25,27 @@ def where(trace: Trace) -> str:
     return location.quote(location.resolve(trace.source) if trace.source else location.here(2))
 
 
+_MEMO_LIMIT = 4096
+_constants: dict[tuple[DType, type, int | float], Scalar] = {}
+_literals: dict[tuple[DType, int | float], Operand] = {}
+
+
 # --- operands -------------------------------------------------------------------------------------------------------
 def constant(trace: Trace, dtype: DType, value: int | float, use: str) -> Scalar:
     """A Python number as a constant of `dtype`; OperandError where it does not fit."""
+    key = dtype, type(value), value
+    found = _constants.get(key)
+    if found is not None and value:  # 0.0 and -0.0 are one key
+        return found
     if isinstance(value, float) and dtype.kind != "float":
         raise OperandError(f"{use}: {value!r} is a float and the other side is {dtype.name}" + where(trace))
     try:
-        return folding.make(dtype, normalize(dtype, value))
+        made = folding.make(dtype, normalize(dtype, value))
     except (OverflowError, TypeError) as error:
         raise OperandError(f"{use}: {error}" + where(trace)) from None
+    if len(_constants) < _MEMO_LIMIT:
+        _constants[key] = made
+    return made
 
 
 def scalar(trace: Trace, dtype: DType, value: object, use: str) -> Scalar:
@@ -57,19 +69,22 @@ def scalar(trace: Trace, dtype: DType, value: object, use: str) -> Scalar:
 
 def common(trace: Trace, use: str, values: tuple[object, ...]) -> tuple[DType, tuple[Scalar, ...]]:
     """The one dtype of several operands, and the operands in it. Python numbers take the dtype of the others."""
-    dtypes = list(dict.fromkeys(dtype_in(value) for value in values if dtype_in(value) is not None))
+    dtypes: list[DType] = []
+    for value in values:
+        own = dtype_in(value)
+        if own is not None and own not in dtypes:
+            dtypes.append(own)
     if not dtypes:
         raise OperandError(
             f"{use}: no operand has a dtype, so it is not known which instruction is meant; write pt.float32(…)"
             + where(trace)
         )
     if len(dtypes) > 1:
-        names = " and ".join(dtype.name for dtype in dtypes if dtype is not None)
+        names = " and ".join(dtype.name for dtype in dtypes)
         ways = " or ".join(f"pt.cast(value, {dtype!r})" for dtype in dtypes)
         raise OperandError(f"{use}: {names} never mix; convert one side with {ways}" + where(trace))
     dtype = dtypes[0]
-    assert dtype is not None
-    return dtype, tuple(scalar(trace, dtype, value, use) for value in values)
+    return dtype, tuple([scalar(trace, dtype, value, use) for value in values])
 
 
 def dtype_in(value: object) -> DType | None:
@@ -86,9 +101,15 @@ def word(trace: Trace, value: Scalar) -> Operand:
     if value.value is None:
         return home(value)
     dtype = type(value)
+    found = _literals.get((dtype, value.value))
+    if found is not None and value.value:
+        return found
     if dtype is bool_ or (dtype.kind == "float" and dtype.bits < 32):
         return register(trace, value)
-    return convert.literal(dtype, value.value)
+    made = convert.literal(dtype, value.value)
+    if len(_literals) < _MEMO_LIMIT:
+        _literals[dtype, value.value] = made
+    return made
 
 
 def home(value: Scalar) -> Register:
