@@ -30,22 +30,21 @@ def main() -> None:
         harness.Served("pyptx hoisted", [peer, str(workers / "emission_pyptx.py"), count, "hoisted"]),
         harness.Served("pyptx chain", [peer, str(workers / "emission_pyptx.py"), count, "chain"]),
     ]
-    harness.pin(None)
+    harness.pin()
     with ExitStack() as open_:
         for contender in contenders:
             open_.enter_context(contender)
         times = harness.measure(contenders, given.rounds)
     results: harness.Facts = {}
     for contender in contenders:
-        spread = harness.Spread.of(times[contender.name])
+        spread = harness.spreads(times, contender.name)
         results[contender.name] = spread
-        print(
-            f"{contender.name:14} {spread.text(1e3, ' ms')}, {given.count / spread.median:,.0f} instructions/s"
-        )
+        print(f"{contender.name:14} {harness.text(spread, 1e3, ' ms')}")
+        print(f"{'':14} {given.count / spread['cpu'].median:,.0f} instructions a second of CPU")
     for contender in contenders[1:]:
         ratio = harness.ratios(times, contender.name, "ptxtile")
         results[f"{contender.name} / ptxtile"] = ratio
-        print(f"{contender.name} takes {ratio.text(1, ' times')} as long as ptxtile")
+        print(f"{contender.name} / ptxtile: {harness.text(ratio, 1, ' times')}")
     print("kept in", harness.write("emission", contenders, times, results).relative_to(harness.ROOT))
 
 

@@ -1,8 +1,9 @@
 """Measures contenders in turn: round by round, on one core, in one process group, with ratios and their spread.
 
 A contender is a process that stays (`Served`: it runs `worker.serve` and times each round itself) or a command that is
-started anew each round (`Fresh`: its wall time counts). Round r asks every contender once, in an order that rotates
-with r, so that a busy machine slows all of them alike; a ratio is taken within a round, never between runs.
+started anew each round (`Fresh`: from start to exit). Round r asks every contender once, in an order that rotates with
+r, so that a busy machine slows all of them alike; a ratio is taken within a round, never between runs. Two clocks run:
+"wall", and "cpu", the time that the process itself used, which is the one to trust where a machine is shared.
 """
 
 from __future__ import annotations
@@ -19,9 +20,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+if sys.platform != "win32":
+    import resource
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+CLOCKS = ("wall", "cpu")
 Facts = dict[str, object]
+Pair = tuple[float, float]
+"""Seconds of a round by the two clocks, in the order of CLOCKS."""
+Times = dict[str, dict[str, list[float]]]
+"""Clock → contender → seconds, round by round."""
 
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -65,17 +74,18 @@ class Served:
             raise RuntimeError(f"{self.name} ended: {shlex.join(self.argv)} (status {self._process.wait()})")
         return line
 
-    def round(self) -> float:
-        """One round's seconds, as the process measured them."""
+    def round(self) -> Pair:
+        """One round, as the process measured it."""
         assert self._process.stdin is not None
         self._process.stdin.write("round\n")
         self._process.stdin.flush()
-        return float(json.loads(self._answer()))
+        wall, cpu = json.loads(self._answer())
+        return wall, cpu
 
 
 @dataclass
 class Fresh:
-    """A command that is started anew for every round; its wall time counts."""
+    """A command that is started anew for every round."""
 
     name: str
     argv: Sequence[str]
@@ -89,12 +99,16 @@ class Fresh:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def round(self) -> float:
-        """One round's seconds, from start to exit."""
+    def round(self) -> Pair:
+        """One round, from start to exit."""
         known = environment({"PYTHONPATH": str(ROOT), **self.changes})
-        start = time.perf_counter()
+        start, used = time.perf_counter(), _used_by_children()
         subprocess.run(self.argv, env=known, check=True, stdout=subprocess.DEVNULL)
-        return time.perf_counter() - start
+        wall, done = time.perf_counter() - start, os.times()
+        used_by_children = (
+            done.children_user + done.children_system - used.children_user - used.children_system
+        )
+        return wall, used_by_children
 
 
 Contender = Served | Fresh
@@ -124,32 +138,48 @@ class Spread:
         return f"{shown[0]}{unit} (quartiles {shown[1]} to {shown[2]}, least {shown[3]})"
 
 
-def measure(contenders: Sequence[Contender], rounds: int, core: int | None = None) -> dict[str, list[float]]:
-    """Seconds of every contender, round by round, on one core where the system can say which."""
-    pin(core)
-    times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+def measure(contenders: Sequence[Contender], rounds: int) -> Times:
+    """Seconds of every contender, round by round, by both clocks."""
+    times: Times = {clock: {contender.name: [] for contender in contenders} for clock in CLOCKS}
     for turn in range(rounds):
         start = turn % len(contenders)
         for contender in [*contenders[start:], *contenders[:start]]:
-            times[contender.name].append(contender.round())
+            for clock, seconds in zip(CLOCKS, contender.round(), strict=True):
+                times[clock][contender.name].append(seconds)
     return times
 
 
-def pin(core: int | None) -> None:
+def pin(core: int | None = None) -> None:
     """Keep this process, and those it starts from now on, on one core (Linux)."""
     if hasattr(os, "sched_setaffinity"):
         allowed = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {allowed[-1] if core is None else core})
 
 
-def ratios(times: Mapping[str, Sequence[float]], over: str, under: str) -> Spread:
-    """How many times longer `over` took than `under`, round by round."""
-    return Spread.of([slow / fast for slow, fast in zip(times[over], times[under], strict=True)])
+def spreads(times: Times, name: str) -> dict[str, Spread]:
+    """The spread of a contender's seconds, by each clock."""
+    return {clock: Spread.of(times[clock][name]) for clock in CLOCKS}
 
 
-def differences(times: Mapping[str, Sequence[float]], more: str, less: str) -> Spread:
-    """How many seconds longer `more` took than `less`, round by round."""
-    return Spread.of([long - short for long, short in zip(times[more], times[less], strict=True)])
+def ratios(times: Times, over: str, under: str) -> dict[str, Spread]:
+    """How many times longer `over` took than `under`, round by round, by each clock."""
+    return {
+        clock: Spread.of([slow / fast for slow, fast in zip(taken[over], taken[under], strict=True)])
+        for clock, taken in times.items()
+    }
+
+
+def differences(times: Times, more: str, less: str) -> dict[str, Spread]:
+    """How many seconds longer `more` took than `less`, round by round, by each clock."""
+    return {
+        clock: Spread.of([long - short for long, short in zip(taken[more], taken[less], strict=True)])
+        for clock, taken in times.items()
+    }
+
+
+def text(spread: Mapping[str, Spread], scale: float, unit: str) -> str:
+    """Both clocks on one line; `scale` from seconds to `unit`."""
+    return "; ".join(f"{clock} {spread[clock].text(scale, unit)}" for clock in reversed(CLOCKS))
 
 
 def machine() -> Facts:
@@ -180,9 +210,7 @@ def _said(*argv: str) -> str | None:
         return None
 
 
-def write(
-    name: str, contenders: Sequence[Contender], times: Mapping[str, Sequence[float]], results: Facts
-) -> Path:
+def write(name: str, contenders: Sequence[Contender], times: Times, results: Facts) -> Path:
     """Keep a run under benchmarks/results/, with what is needed to judge and repeat it."""
     RESULTS.mkdir(exist_ok=True)
     said = {
@@ -191,7 +219,10 @@ def write(
         "machine": machine(),
         "contenders": {contender.name: contender.facts for contender in contenders},
         "results": results,
-        "seconds": {key: [round(value, 7) for value in values] for key, values in times.items()},
+        "seconds": {
+            clock: {name: [round(value, 7) for value in values] for name, values in taken.items()}
+            for clock, taken in times.items()
+        },
     }
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(said, indent=1, default=vars) + "\n", encoding="utf-8")

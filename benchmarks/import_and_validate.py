@@ -45,7 +45,7 @@ def main() -> None:
             contenders.append(
                 harness.Fresh(name, [sys.executable, "-c", code], {"XDG_CACHE_HOME": home}, {"code": code})
             )
-        harness.pin(None)
+        harness.pin()
         for contender in contenders:
             contender.__enter__()
         times = harness.measure(contenders, given.rounds)
@@ -54,7 +54,7 @@ def main() -> None:
         spread = harness.differences(times, more, less)
         results[f"{more} - {less}"] = {"spread": spread, "limit": limit}
         due = f"   (limit {limit * 1e3:.0f} ms)" if limit else ""
-        print(f"{more:22} {spread.text(1e3, ' ms')} above {less}{due}")
+        print(f"{more} above {less}{due}: {harness.text(spread, 1e3, ' ms')}")
     print(
         "kept in", harness.write("import_and_validate", contenders, times, results).relative_to(harness.ROOT)
     )

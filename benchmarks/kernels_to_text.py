@@ -1,9 +1,13 @@
 """Every example kernel from its Python function to PTX text, and to machine code, in a process that has done it before.
 
-    python benchmarks/kernels_to_text.py [--rounds 15] [--target sm_90a]
+    python benchmarks/kernels_to_text.py [--rounds 15] [--target sm_90a] [--tirx] [example …]
 
 Each round makes the kernel anew from its source (not timed), so nothing is left of the last trace; tables of forms are
-warm. The cache of machine code is off. Machine code needs `pip install 'ptxtile[assemble]'`; without it, text only.
+warm. The cache of machine code is off. Machine code needs `pip install 'ptxtile[assemble]'`; `--target ''` leaves
+it out.
+
+With --tirx, apache-tvm-tirx 0.1.0a4 compiles two of the kernels in turn, from its parsed function to CUDA C++ source
+(and the launching code around it), where it stops without nvcc.
 """
 
 from __future__ import annotations
@@ -13,8 +17,34 @@ import sys
 from contextlib import ExitStack
 
 import harness
+import peers
 
 LIMITS = {"text": 0.005, "cubin": 0.030}  # seconds
+TIRX = ("affine_fma", "activation")
+WORKERS = harness.ROOT / "benchmarks" / "workers"
+
+
+def ours(wanted: list[str], target: str) -> list[harness.Contender]:
+    """Text, and machine code if a target is given, of every example (or those wanted)."""
+    found: list[harness.Contender] = []
+    for path in sorted((harness.ROOT / "examples").glob("*.py")):
+        if wanted and path.stem not in wanted:
+            continue
+        line = [sys.executable, str(WORKERS / "kernels.py"), str(path)]
+        found.append(harness.Served(f"{path.stem}, text", line))
+        if target:
+            found.append(harness.Served(f"{path.stem}, cubin", [*line, target], {"PTXTILE_CACHE": "off"}))
+    return found
+
+
+def theirs(wanted: list[str]) -> list[harness.Contender]:
+    """The peer's worker for each kernel that it has."""
+    python = peers.python("tirx")
+    return [
+        harness.Served(f"{name}, tirx source", [python, str(WORKERS / "kernels_tirx.py"), name])
+        for name in TIRX
+        if not wanted or name in wanted
+    ]
 
 
 def main() -> None:
@@ -23,38 +53,29 @@ def main() -> None:
     arguments.add_argument(
         "--target", default="sm_90a", help="the target of the machine code; '' for text only"
     )
+    arguments.add_argument("--tirx", action="store_true", help="compare with apache-tvm-tirx")
     arguments.add_argument("examples", nargs="*", help="names such as saxpy; all by default")
     given = arguments.parse_args()
-    worker = str(harness.ROOT / "benchmarks" / "workers" / "kernels.py")
-    paths = sorted(
-        path
-        for path in (harness.ROOT / "examples").glob("*.py")
-        if not given.examples or path.stem in given.examples
-    )
-    contenders = []
-    for path in paths:
-        contenders.append(harness.Served(f"{path.stem}, text", [sys.executable, worker, str(path)]))
-        if given.target:
-            off = {"PTXTILE_CACHE": "off"}
-            line = [sys.executable, worker, str(path), given.target]
-            contenders.append(harness.Served(f"{path.stem}, cubin", line, off))
-    harness.pin(None)
+    contenders = ours(given.examples, given.target)
+    if given.tirx:
+        contenders += theirs(given.examples)
+    harness.pin()
     with ExitStack() as open_:
         for contender in contenders:
             open_.enter_context(contender)
         times = harness.measure(contenders, given.rounds)
     results: harness.Facts = {}
     for contender in contenders:
-        limit = LIMITS[contender.name.rpartition(" ")[2]]
-        spread = harness.Spread.of(times[contender.name])
-        results[contender.name] = {
-            "spread": spread,
-            "limit": limit,
-            "number of kernels": len(contender.facts["kernels"]),
-        }
-        print(
-            f"{contender.name:24} {spread.text(1e3, ' ms')} (limit {limit * 1e3:.0f} ms), {contender.facts['kernels']}"
-        )
+        limit = LIMITS.get(contender.name.rpartition(" ")[2])
+        spread = harness.spreads(times, contender.name)
+        results[contender.name] = {"spread": spread, "limit": limit}
+        due = f" (limit {limit * 1e3:.0f} ms)" if limit else ""
+        print(f"{contender.name:24} {harness.text(spread, 1e3, ' ms')}{due}")
+    for name in TIRX:
+        if f"{name}, tirx source" in times["cpu"]:
+            ratio = harness.ratios(times, f"{name}, tirx source", f"{name}, text")
+            results[f"{name}: tirx source / text"] = ratio
+            print(f"{name}, tirx to CUDA C++ / ptxtile to PTX: {harness.text(ratio, 1, ' times')}")
     print("kept in", harness.write("kernels_to_text", contenders, times, results).relative_to(harness.ROOT))
 
 
