@@ -28,20 +28,28 @@ _MODULE = """.global .align 128 .b8 in_global[4096];
 .shared .align 128 .b8 in_shared[4096];
 .const .align 16 .b8 in_const[1024];
 .global .texref a_texref;
-.global .samplerref a_samplerref;
 .global .surfref a_surfref;
 .func called0 () { ret; }
 .func called1 (.reg .b32 a) { ret; }
 .func (.reg .b32 o) called2 (.reg .b32 a) { mov.b32 o, a; ret; }
 """
-_KERNEL = (
-    ".visible .entry k(.param .align 64 .b8 in_param[128])\n.maxntid 128, 1, 1\n{\n"
-    + "".join(f".reg .{kind} {bank}<{400 if bank in 'rf' else 80}>;\n" for kind, bank in BANKS.items())
-    + ".param .align 16 .b8 out_param[128];\n.local .align 16 .b8 in_local[128];\n"
-    + "targets: .branchtargets there, there;\n"
-    + "like0: .callprototype _ ();\nlike1: .callprototype _ (.reg .b32 _);\n"
-    + "like2: .callprototype (.reg .b32 _) _ (.reg .b32 _);\n"
+_BODY = (
+    ".param .align 16 .b8 out_param[128];\n.local .align 16 .b8 in_local[128];\n"
+    "targets: .branchtargets there, there;\n"
+    "like0: .callprototype _ ();\nlike1: .callprototype _ (.reg .b32 _);\n"
+    "like2: .callprototype (.reg .b32 _) _ (.reg .b32 _);\n"
 )
+
+
+def head(target: str, version: str) -> str:
+    """What stands before the statements: names for them to use. No .b128 before PTX ISA 8.3, which has no such register."""
+    major, minor = map(int, version.split("."))
+    banks = {kind: bank for kind, bank in BANKS.items() if kind != "b128" or (major, minor) >= (8, 3)}
+    registers = "".join(f".reg .{kind} {bank}<{400 if bank in 'rf' else 80}>;\n" for kind, bank in banks.items())
+    return (
+        f".version {version}\n.target {target}\n.address_size 64\n{_MODULE}"
+        f".visible .entry k(.param .align 64 .b8 in_param[128])\n.maxntid 128, 1, 1\n{{\n{registers}{_BODY}"
+    )
 
 
 def find() -> Path | None:
@@ -100,10 +108,10 @@ class Assembler:
     ) -> None:
         if not these:
             return
-        head = f".version {version}\n.target {target}\n.address_size 64\n{_MODULE}{_KERNEL}"
-        first = head.count("\n") + 1
+        before = head(target, version)
+        first = before.count("\n") + 1
         body = "\n".join(lines[i] for i in these)
-        _, told = self._run(f"{head}{body}\nthere:\nret;\n{_SENTINEL};\n}}\n", target)
+        _, told = self._run(f"{before}{body}\nthere:\nret;\n{_SENTINEL};\n}}\n", target)
         fatal: int | None = None
         located = _SENTINEL in told
         for number, severity, message in _MESSAGE.findall(told):
@@ -128,5 +136,4 @@ class Assembler:
 
     def assembles(self, line: str, target: str, version: str) -> bool:
         """Whether the line alone gives code."""
-        head = f".version {version}\n.target {target}\n.address_size 64\n{_MODULE}{_KERNEL}"
-        return self._run(f"{head}{line}\nthere:\nret;\n}}\n", target)[0]
+        return self._run(f"{head(target, version)}{line}\nthere:\nret;\n}}\n", target)[0]
