@@ -211,7 +211,9 @@ class Callbacks(syntax.ExpressionCallbacks):
         return DirectiveNode("pragma", tuple(map(_string, children)), _token(children[0]).start_pos)
 
     def header(self, children: Children) -> HeaderNode:
-        at = next(i for i, child in enumerate(children) if _is_token(child, "ENTRY") or _is_token(child, "FUNC"))
+        at = next(
+            i for i, child in enumerate(children) if _is_token(child, "ENTRY") or _is_token(child, "FUNC")
+        )
         name_at = next(i for i in range(at + 1, len(children)) if _is_token(children[i], "WORD"))
         prefixes = (*_prefixes(children[:at]), *_prefixes(children[at + 1 : name_at]))
         return HeaderNode(
@@ -283,7 +285,9 @@ class Callbacks(syntax.ExpressionCallbacks):
         return syntax.LocNode((_int(children[0]), _int(children[1]), _int(children[2])), function, inlined)
 
     def section(self, children: Children) -> syntax.SectionNode:
-        rows = cast("tuple[tuple[str, str, tuple[Union[constant.Number, Datum], ...]], ...]", tuple(children[1:]))
+        rows = cast(
+            "tuple[tuple[str, str, tuple[Union[constant.Number, Datum], ...]], ...]", tuple(children[1:])
+        )
         return syntax.SectionNode(_token(children[0]).value, rows)
 
     def row(self, children: Children) -> tuple[str, str, tuple[object, ...]]:

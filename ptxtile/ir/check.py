@@ -74,17 +74,21 @@ class _Check:
         if not version or not target:
             return None
         if known is None:
-            self.faults.append(Fault(f"there is no target {ascii(target)}", head["target"]))
+            self.faults.append(Fault(f"there is no target {target!a}", head["target"]))
             return None
         if module.address_size == 32 and known.supported:
             message = ".address_size 32: the assembler no longer makes code with 32-bit addresses"
             self.faults.append(Fault(message, head["address_size"], "write .address_size 64"))
         if version not in facts.ordinal:
             newest = facts.versions[-1]
-            self.faults.append(Fault(f"there is no PTX ISA version {version}; the newest is {newest}", head["version"]))
+            self.faults.append(
+                Fault(f"there is no PTX ISA version {version}; the newest is {newest}", head["version"])
+            )
             return None
         if facts.ordinal[version] < facts.ordinal[known.since]:
-            fault = Fault(f"{target} needs PTX ISA {known.since}; the module's .version is {version}", head["version"])
+            fault = Fault(
+                f"{target} needs PTX ISA {known.since}; the module's .version is {version}", head["version"]
+            )
             self.faults.append(fault)
             return target, facts.ordinal[known.since]
         return target, facts.ordinal[version]
@@ -92,7 +96,7 @@ class _Check:
     def _uses(self, reading: Reading, target: str, version: int) -> None:
         seen: set[object] = set()
         for position, record in reading.uses:
-            if record.__class__ is Instruction:
+            if type(record) is Instruction:
                 self._instruction(record, position, target, version, seen)
             elif isinstance(record, (m.Function, m.Variable, m.RegisterDeclaration, m.Loc)):
                 self._record(record, position, target, version, seen)
@@ -125,7 +129,9 @@ class _Check:
         if isinstance(record, m.Function) and record.entry:
             size = parameter_bytes(record.parameters)
             if size > MOST_BYTES:
-                fault = Fault(f"{record.name} has {size:,} bytes of parameters; {MOST_BYTES:,} are possible", position)
+                fault = Fault(
+                    f"{record.name} has {size:,} bytes of parameters; {MOST_BYTES:,} are possible", position
+                )
                 self.faults.append(fault)
 
     def _demand(self, demand: Demand, position: int, target: str, version: int) -> None:

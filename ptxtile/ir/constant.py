@@ -184,7 +184,9 @@ def _binary_float(a: float, sign: str, b: float) -> Number:
         return double(_REAL[sign](a, b))
     if sign == "/":
         if b == 0:
-            return double(math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b))
+            return double(
+                math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)
+            )
         return double(a / b)
     raise Fault(f"{sign} takes integers, not floats")
 

@@ -1,7 +1,7 @@
 """What a module's parts ask of its target and version.
 
-Forms and special registers say it themselves. The rest, below, was asked of NVIDIA's assembler; what every target that it
-still makes code for has in its own first version is left out.
+Forms and special registers say it themselves. The rest, below, was asked of NVIDIA's assembler; what every target
+that it still makes code for has in its own first version is left out.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def instruction_demands(instruction: Instruction) -> Iterator[Keyed]:
     signature = instruction.signature
     yield id(instruction.form if signature is None else signature), _instruction(instruction)
     for operand in instruction.operands:  # none but a plain operand can be a special register
-        if operand.__class__ is Special:
+        if type(operand) is Special:
             yield operand.name, _special(operand.name, instruction)
 
 

@@ -43,7 +43,9 @@ def _ordinal(version: str) -> int:
     ordinal = isa.target_facts().ordinal
     if version not in ordinal:
         known = isa.target_facts().versions
-        raise TargetError(f"unknown PTX ISA version {version!r}; versions are {known[0]} to {known[-1]}, written as text")
+        raise TargetError(
+            f"unknown PTX ISA version {version!r}; versions are {known[0]} to {known[-1]}, written as text"
+        )
     return ordinal[version]
 
 
@@ -91,7 +93,9 @@ def _check_version(asked: Sequence[Demand], target: str, version: str, since: st
         if place < _ordinal(first):
             raise TargetError(f"{_named(each)} needs PTX ISA {first} on {target}, not {version}")
         if removed is not None and place >= _ordinal(removed):
-            raise TargetError(f"{_named(each)} was removed from {target} in PTX ISA {removed}; the version is {version}")
+            raise TargetError(
+                f"{_named(each)} was removed from {target} in PTX ISA {removed}; the version is {version}"
+            )
 
 
 def _conflict(asked: Sequence[Demand], version: Optional[str]) -> str:

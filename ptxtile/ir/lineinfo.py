@@ -17,7 +17,11 @@ class Files:
     """Numbers the source files of one module, and says when a new line begins."""
 
     def __init__(self, module: m.Module, absolute: bool) -> None:
-        taken = [int(str(item.values[0])) for item in module.items if isinstance(item, m.Directive) and item.name == "file"]
+        taken = [
+            int(str(item.values[0]))
+            for item in module.items
+            if isinstance(item, m.Directive) and item.name == "file"
+        ]
         self.first = max(taken, default=0) + 1
         self.absolute = absolute
         self.numbers: dict[str, int] = {}

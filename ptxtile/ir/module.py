@@ -153,7 +153,9 @@ class Block:
     body: tuple[Statement, ...]
 
 
-Statement = Union[RegisterDeclaration, Variable, Block, LabelMark, Instruction, Targets, Prototype, Loc, Directive]
+Statement = Union[
+    RegisterDeclaration, Variable, Block, LabelMark, Instruction, Targets, Prototype, Loc, Directive
+]
 
 
 @dataclass(frozen=True, slots=True)

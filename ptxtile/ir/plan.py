@@ -140,7 +140,9 @@ def _shifted(at: int, offset: Callable[[Sequence[str]], int]) -> Build:
         if isinstance(found, (Integer, Float)):
             raise Mismatch
         if not isinstance(found, Symbol):
-            raise Fault(f"{leaves[at]} is no variable: only the address of one takes an offset outside brackets")
+            raise Fault(
+                f"{leaves[at]} is no variable: only the address of one takes an offset outside brackets"
+            )
         return Symbol(found.name, found.space, offset(leaves))
 
     return build

@@ -16,8 +16,9 @@ from ptxtile import resources
 from ptxtile.errors import ModuleSyntaxError
 from ptxtile.ir.callbacks import Callbacks
 from ptxtile.ir.constant import Fault
+from ptxtile.ir.instructions import Context
 from ptxtile.ir.module import Module
-from ptxtile.ir.reading import Context, Reading
+from ptxtile.ir.reading import Reading
 from ptxtile.ir.scan import Scanner
 
 if TYPE_CHECKING:
@@ -74,12 +75,12 @@ def _fault(error: UnexpectedInput, text: str) -> Fault:
 
     position = error.pos_in_stream or 0
     if isinstance(error, UnexpectedCharacters):
-        return Fault(f"{ascii(text[position])} cannot stand here", position)
+        return Fault(f"{text[position]!a} cannot stand here", position)
     assert isinstance(error, UnexpectedToken)
     if error.token.type == "$END":
         return Fault("the statement ends too early" + _expected(error.expected), max(len(text) - 1, 0))
     shown = error.token.value if len(error.token.value) <= 40 else error.token.value[:37] + "..."
-    return Fault(f"{ascii(str(shown))} cannot stand here{_expected(error.expected)}", position)
+    return Fault(f"{str(shown)!a} cannot stand here{_expected(error.expected)}", position)
 
 
 def _expected(names: set[str]) -> str:
@@ -88,7 +89,11 @@ def _expected(names: set[str]) -> str:
     found = sorted(_NAMES.get(name) or marks.get(name, name) for name in names if name not in _OPERATORS)
     if not 1 <= len(found) <= 5:
         return ""
-    return ": " + (" or ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else found[0]) + " is expected"
+    return (
+        ": "
+        + (" or ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else found[0])
+        + " is expected"
+    )
 
 
 # An operator may nearly always follow a number; naming all of them helps nobody.

@@ -7,22 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Optional, Union
 
-from ptxtile.errors import FormError, OperandError
-from ptxtile.ir import module as m
-from ptxtile.ir import records, syntax, table
+from ptxtile.ir import instructions, module as m, records, syntax, table
 from ptxtile.ir.constant import Fault
-from ptxtile.ir.instruction import Guard, Instruction
-from ptxtile.ir.operand import Arguments, Label, Operand, Register, Symbol
-from ptxtile.ir.plan import Plan, Planner
+from ptxtile.ir.instruction import Instruction
+from ptxtile.ir.instructions import Context
+from ptxtile.ir.operand import Label, Symbol
 from ptxtile.ir.records import Declarer
-from ptxtile.ir.scan import Scanner
-from ptxtile.ir.scope import Mismatch, Scope
+from ptxtile.ir.scope import Scope
 
-# No instruction of PTX comes near: the longest, a wgmma with 128 registers, has about 2,000 characters.
-_LONGEST_INSTRUCTION = 1 << 16
 _DEEPEST = 200
-_MEMO_LENGTH = 4096
-_MEMO_SIZE = 1 << 16
+# A declaration longer than this is looked at for a list of values.
+_LONG = 4096
 _PRAGMA_END = re.compile(r"\.pragma[^;]*;\Z")
 _HEADER_END = re.compile(r"[^;{]*[;{]")
 _IS_HEADER = re.compile(r"\.(?:entry|func)\b")
@@ -39,19 +34,6 @@ class Frame:
     start: int
     header: Optional[syntax.HeaderNode] = None
     statements: list[m.Statement] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Context:
-    """What readings share: the scanner, the grammar's statement parser, and the plans made so far.
-
-    `quick` lets labels, plain `.loc` lines and long lists of numbers be read without the grammar.
-    """
-
-    scanner: Scanner
-    statement: Callable[[str], object]
-    plans: dict[str, Plan] = field(default_factory=dict)
-    quick: bool = True
 
 
 class Reading:
@@ -205,69 +187,14 @@ class Reading:
             raise Fault("an instruction belongs in the body of a function", start)
         return self.frames[-1].statements
 
-    # ---- instructions
-
     def _instruction(self, start: int, end: int) -> Instruction:
-        if end - start > _LONGEST_INSTRUCTION:
-            raise Fault(f"a statement of {end - start:,} characters is longer than any instruction", start)
-        text = self.text[start:end]
         scope = self.frames[-1].scope if self.frames else self.scope
-        parts = self.context.scanner.atoms.split(text)
-        key = "\0".join(parts[::2])
-        plan = self.context.plans.get(key)
-        if plan is not None:
-            try:
-                return _build(plan, parts[1::2], scope)
-            except (Fault, Mismatch, FormError, OperandError):
-                pass  # the grammar says what is wrong, and where
-        return self._new_instruction(text, start, key, scope)
-
-    def _new_instruction(self, text: str, start: int, key: str, scope: Scope) -> Instruction:
-        node = self._parse(text + ";", start)
-        if not isinstance(node, syntax.InstructionNode):
-            raise Fault("an instruction belongs here", start)
-        planner = Planner(text)
-        at = start + node.start
-        try:
-            plan = planner.plan(node)
-            leaves = [leaf.text for leaf in planner.leaves]
-            self._check_leaves(planner, plan, scope, start)
-            if node.guard is not None:
-                _guard(plan, node.guard.text, scope, start + node.guard.start)
-            instruction = _build(plan, leaves, scope)
-        except Fault as fault:
-            raise Fault(fault.message, fault.position or at, fault.hint) from None
-        except FormError as error:
-            raise Fault(str(error), at) from error
-        except OperandError as error:
-            raise Fault(str(error), at) from error
-        if planner.exact and len(text) <= _MEMO_LENGTH and self._covers(planner, text):
-            if len(self.context.plans) >= _MEMO_SIZE:
-                self.context.plans.clear()
-            self.context.plans[key] = plan
-        return instruction
-
-    def _check_leaves(self, planner: Planner, plan: Plan, scope: Scope, start: int) -> None:
-        """Look every word up, so that a Fault has the place of its word."""
-        for i, leaf in enumerate(planner.leaves):
-            if i != plan.spelling:
-                try:
-                    scope.words[leaf.text]
-                except Fault as fault:
-                    raise Fault(fault.message, start + leaf.start, fault.hint) from None
-
-    def _covers(self, planner: Planner, text: str) -> bool:
-        """Whether leaves are exactly the words and numbers the scanner sees."""
-        atoms = self.context.scanner.atoms.finditer(text)
-        return [(each.start(), each[0]) for each in atoms] == [(leaf.start, leaf.text) for leaf in planner.leaves]
-
-    def _parse(self, text: str, start: int) -> object:
-        try:
-            return self.context.statement(text)
-        except Fault as fault:
-            raise Fault(fault.message, start + fault.position, fault.hint) from None
+        return instructions.read(self.context, self.text, start, end, scope)
 
     # ---- everything else
+
+    def _parse(self, text: str, start: int) -> object:
+        return instructions.parse(self.context, text, start)
 
     def _end_of_directive(self, start: int, end: int) -> int:
         """A piece is cut at the first `;`, `{` or `=`; some go on after it."""
@@ -311,9 +238,11 @@ class Reading:
             return syntax.LabelNode(syntax.Word(text[:-1].rstrip(), 0))
         if kind == "line" and text.startswith(".loc"):
             numbers = text.split()[1:]
-            if len(numbers) == 3 and all(each.isdigit() and len(each) < 10 and each[0] != "0" for each in numbers):
+            if len(numbers) == 3 and all(
+                each.isdigit() and len(each) < 10 and each[0] != "0" for each in numbers
+            ):
                 return syntax.LocNode((int(numbers[0]), int(numbers[1]), int(numbers[2])), None, None)
-        if kind == "directive" and len(text) > _MEMO_LENGTH:
+        if kind == "directive" and len(text) > _LONG:
             return self._long_list(text, start)
         return None
 
@@ -439,13 +368,18 @@ class Reading:
             raise Fault(f"a second .{node.name}", node.start)
         order = {"version": [], "target": ["version"], "address_size": ["version", "target"]}[node.name]
         if self.items or self.frames or list(self.head) != order:
-            raise Fault(f".{node.name} belongs at the head: .version, .target, .address_size, then the rest", node.start)
+            raise Fault(
+                f".{node.name} belongs at the head: .version, .target, .address_size, then the rest",
+                node.start,
+            )
         self.head[node.name] = node
 
     def _module(self) -> m.Module:
         lacking = [f".{name}" for name in ("version", "target") if name not in self.head]
         if lacking and not self.stopped:
-            self.report(Fault(f"a module begins with .version and .target; this has no {' and no '.join(lacking)}", 0))
+            self.report(
+                Fault(f"a module begins with .version and .target; this has no {' and no '.join(lacking)}", 0)
+            )
         version, target = self.head.get("version"), self.head.get("target")
         size = self.head.get("address_size")
         bits = int(size.values[0]) if size is not None else 64
@@ -453,30 +387,6 @@ class Reading:
             self.report(Fault(f".address_size is 32 or 64, not {bits}", size.start if size else 0))
         names = target.values if target else ("",)
         return m.Module(version.values[0] if version else "", names[0], tuple(self.items), names[1:], bits)
-
-
-def _build(plan: Plan, leaves: list[str], scope: Scope) -> Instruction:
-    """The instruction of a plan; raises Fault, Mismatch, FormError, OperandError."""
-    words, at = scope.words, plan.spelling
-    if plan.builds is None:
-        operands: tuple[Operand, ...] = tuple([words[leaf] for leaf in leaves[at + 1 :]])
-    else:
-        operands = tuple([build(leaves, words) for build in plan.builds])
-    form = table.FORMS[leaves[at]]
-    for operand in operands:
-        if type(operand) is Arguments and len(operand.elements) == 1 and not table.takes_lists(form):
-            operands = tuple([table.unwrapped(each) for each in operands])
-            break
-    signature = table.bind(form, operands)
-    guard = _guard(plan, leaves[0], scope, 0) if plan.guarded else None
-    return Instruction(form, operands, guard, signature)
-
-
-def _guard(plan: Plan, name: str, scope: Scope, start: int) -> Guard:
-    register = scope.words[name]
-    if not isinstance(register, Register) or register.type != "pred":
-        raise Fault(f"a guard is a predicate register; {name} is none", start)
-    return Guard(register, plan.negated)
 
 
 def _shown(text: str) -> str:

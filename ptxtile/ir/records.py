@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Union
 
-from ptxtile.ir import module as m
-from ptxtile.ir import syntax
+from ptxtile.ir import module as m, syntax
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.operand import Float, Integer, Symbol
 from ptxtile.ir.scope import Scope
@@ -94,7 +93,9 @@ class Declarer:
     def __init__(self, is_type: Callable[[str], bool]) -> None:
         self.is_type = is_type
 
-    def declaration(self, node: DeclarationNode, scope: Scope) -> list[Union[m.RegisterDeclaration, m.Variable]]:
+    def declaration(
+        self, node: DeclarationNode, scope: Scope
+    ) -> list[Union[m.RegisterDeclaration, m.Variable]]:
         """`.reg …;` or a variable, or several of them in one statement."""
         prefixes = sort(node.prefixes, self.is_type)
         if not prefixes.space:
@@ -137,7 +138,9 @@ class Declarer:
         """A header; parameters are declared in `scope`, the function itself in `module`."""
         prefixes = sort(node.prefixes, self.is_type)
         if prefixes.space or prefixes.type:
-            raise Fault(f".{prefixes.space or prefixes.type} does not belong before a function", prefixes.start)
+            raise Fault(
+                f".{prefixes.space or prefixes.type} does not belong before a function", prefixes.start
+            )
         if node.entry and node.returns:
             raise Fault("a kernel returns nothing", node.name.start)
         return m.Function(
@@ -163,7 +166,9 @@ class Declarer:
         )
 
 
-def _registers(prefixes: Prefixes, declarators: Sequence[Declarator], scope: Scope) -> list[m.RegisterDeclaration]:
+def _registers(
+    prefixes: Prefixes, declarators: Sequence[Declarator], scope: Scope
+) -> list[m.RegisterDeclaration]:
     """Neighbours with the same count share a record."""
     if prefixes.type in _OPAQUE:
         raise Fault(f"there are no registers of type .{prefixes.type}", prefixes.start)
@@ -182,12 +187,16 @@ def _registers(prefixes: Prefixes, declarators: Sequence[Declarator], scope: Sco
             names = (*last.names, each.name.text)
             found.append(m.RegisterDeclaration(last.type, names, last.count, last.vector))
         else:
-            found.append(m.RegisterDeclaration(prefixes.type, (each.name.text,), each.number, prefixes.vector))
+            found.append(
+                m.RegisterDeclaration(prefixes.type, (each.name.text,), each.number, prefixes.vector)
+            )
     return found
 
 
 def _symbol_space(prefixes: Prefixes) -> str:
-    return prefixes.type if prefixes.type in _OPAQUE and prefixes.space != "param" else prefixes.space or "param"
+    return (
+        prefixes.type if prefixes.type in _OPAQUE and prefixes.space != "param" else prefixes.space or "param"
+    )
 
 
 def variable(prefixes: Prefixes, node: Declarator, scope: Scope) -> m.Variable:
@@ -223,7 +232,9 @@ def _check_initial(prefixes: Prefixes, node: Declarator, initial: m.Initial | No
     name = node.name
     if initial is None:
         if 0 in node.shape and prefixes.linkage != "extern" and prefixes.space != "param":
-            raise Fault(f"{name.text}[] has an extent left open, which only an .extern variable may", name.start)
+            raise Fault(
+                f"{name.text}[] has an extent left open, which only an .extern variable may", name.start
+            )
         return
     if prefixes.space not in ("global", "const"):
         raise Fault(f"a .{prefixes.space} variable takes no initial value", name.start)
@@ -234,7 +245,9 @@ def _check_initial(prefixes: Prefixes, node: Declarator, initial: m.Initial | No
         if isinstance(value, tuple):
             extent = shape[depth] if depth < len(shape) else 1
             if extent and len(value) > extent:
-                raise Fault(f"{name.text} has {extent} elements where {len(value)} values are given", name.start)
+                raise Fault(
+                    f"{name.text} has {extent} elements where {len(value)} values are given", name.start
+                )
             stack.extend((each, depth + 1) for each in value)
         elif prefixes.type in _OPAQUE or isinstance(value, Float) != (prefixes.type in _FLOATS):
             raise Fault(f"{value} is no value of type .{prefixes.type}", name.start)

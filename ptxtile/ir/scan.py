@@ -12,7 +12,6 @@ from typing import Union
 from ptxtile.ir import constant
 from ptxtile.ir.constant import Fault, Number
 
-
 Element = Union[Number, tuple[str, int]]
 """A number, or other text and where it stands."""
 
@@ -27,11 +26,13 @@ class Scanner:
         table = r"\.(?:branchtargets|calltargets|callprototype)"
         before = r"[^;{=\"]"
         flags = re.ASCII
-        loc = rf"\.loc(?:{space}+{number}){{3}}(?:{space}*,{space}*(?:function_name{space}+{word}(?:{space}*\+{space}*{number})?|inlined_at(?:{space}+{number}){{3}}))*"
-        file = rf"\.file{space}+{number}{space}*{string}(?:{space}*,{space}*{number}{space}*,{space}*{number})?"
-        head = (
-            rf"\.version{space}+{version}|\.target{space}+{word}(?:{space}*,{space}*{word})*|\.address_size{space}+{number}"
-        )
+        comma = rf"{space}*,{space}*"
+        inlined = rf"inlined_at(?:{space}+{number}){{3}}"
+        function = rf"function_name{space}+{word}(?:{space}*\+{space}*{number})?"
+        loc = rf"\.loc(?:{space}+{number}){{3}}(?:{comma}(?:{function}|{inlined}))*"
+        file = rf"\.file{space}+{number}{space}*{string}(?:{comma}{number}{comma}{number})?"
+        target = rf"\.target{space}+{word}(?:{comma}{word})*"
+        head = rf"\.version{space}+{version}|{target}|\.address_size{space}+{number}"
         self.atoms = re.compile(rf"({word}|-?{number})", flags)
         self.piece = re.compile(
             rf"{space}*(?:"
@@ -61,7 +62,7 @@ class Scanner:
         return text[start:end]
 
     def elements(self, text: str) -> tuple[str, list[Element]] | None:
-        """A declaration that ends in `= { a, b, … };` without inner braces: what is before the `=`, and the elements."""
+        """A declaration that ends in `= { a, b, … };`, no brace inside: what is before the `=`, and the elements."""
         found = self.flat.search(text)
         if found is None or text.count("=") > 1:
             return None

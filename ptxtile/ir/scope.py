@@ -56,7 +56,17 @@ class Offsets(dict[str, int]):
 class Scope:
     """One scope. `special` says whether a name is a special register."""
 
-    __slots__ = ("declared", "externs", "labels", "numbered", "parent", "prototypes", "ranges", "special", "words")
+    __slots__ = (
+        "declared",
+        "externs",
+        "labels",
+        "numbered",
+        "parent",
+        "prototypes",
+        "ranges",
+        "special",
+        "words",
+    )
 
     def __init__(self, parent: Optional[Scope], special: Callable[[str], bool]) -> None:
         self.parent = parent

@@ -41,7 +41,9 @@ def bind(form: Form, operands: tuple[Operand, ...]) -> Signature:
     if limited is None:
         limited = _limited[id(signature)] = any(each.bounds or each.choices for each in signature.operands)
     if limited:
-        isa.check_literals(form, signature, [each.value if isinstance(each, Integer) else None for each in operands])
+        isa.check_literals(
+            form, signature, [each.value if isinstance(each, Integer) else None for each in operands]
+        )
     return signature
 
 

@@ -30,7 +30,9 @@ def write(module: m.Module, lineinfo: LineInfo = None) -> str:
     return "\n".join(_Writer(module, lineinfo).lines) + "\n"
 
 
-def lines(module: m.Module, lineinfo: LineInfo = None) -> tuple[str, dict[int, Union[Instruction, m.Function]]]:
+def lines(
+    module: m.Module, lineinfo: LineInfo = None
+) -> tuple[str, dict[int, Union[Instruction, m.Function]]]:
     """The text, and for each line (from 1) that holds an instruction or begins a function, which one."""
     origins: list[Origin] = []
     writer = _Writer(module, lineinfo, origins)
@@ -43,7 +45,7 @@ def line(form: Form, operands: Sequence[Operand], guard: Optional[Guard] = None)
     if not operands:
         return head + ";"
     # class by identity first: nearly every operand is a register, and this line is on the path of every trace
-    texts = [each.name if each.__class__ is Register else _operand(each) for each in operands]
+    texts = [each.name if type(each) is Register else _operand(each) for each in operands]
     return f"{head} {', '.join(texts)};"
 
 
@@ -141,7 +143,7 @@ class _Writer:
                         out.extend(files.loc(statement.mark))
                     form, operands, guard, _signature, _mark = statement
                     if guard is None and operands:  # as `line` writes it, without the call
-                        texts = [each.name if each.__class__ is Register else _operand(each) for each in operands]
+                        texts = [each.name if type(each) is Register else _operand(each) for each in operands]
                         out.append(f"{indent}{form.spelling} {', '.join(texts)};")
                     else:
                         out.append(indent + line(form, operands, guard))

@@ -55,7 +55,11 @@ def test_a_right_module_has_nothing(program: str) -> None:
         (".reg .b32 p;", 11, "p is declared twice in the same scope"),
         ("x: x:", 4, "x is declared twice in the same scope"),
         ("bra nowhere;", 5, "nowhere is not declared"),
-        ("add.u32 %r1, %r2, 0x1FFFFFFFFFFFFFFFF;", 19, "the integer 0x1FFFFFFFFFFFFFFFF does not fit in 64 bits"),
+        (
+            "add.u32 %r1, %r2, 0x1FFFFFFFFFFFFFFFF;",
+            19,
+            "the integer 0x1FFFFFFFFFFFFFFFF does not fit in 64 bits",
+        ),
     ],
 )
 def test_one_cause_is_one_diagnostic_at_its_place(body: str, column: int, message: str) -> None:
@@ -73,7 +77,9 @@ def test_the_hint_says_what_would_be_right() -> None:
 
 def test_versions() -> None:
     found = only("{ .reg .b128 x; }", "sm_90", "8.2")
-    assert str(found) == "8:3: error: the type .b128 needs PTX ISA 8.3 on sm_90\n  the module's .version is 8.2"
+    assert (
+        str(found) == "8:3: error: the type .b128 needs PTX ISA 8.3 on sm_90\n  the module's .version is 8.2"
+    )
     found = only("", "sm_90", "7.5")
     assert str(found) == "1:10: error: sm_90 needs PTX ISA 7.8; the module's .version is 7.5"
     assert only("", version="8.9").message == "there is no PTX ISA version 8.9; the newest is 9.5"
@@ -89,7 +95,10 @@ def test_the_target_may_be_given() -> None:
 
 
 def test_a_cause_is_told_once_at_its_first_use() -> None:
-    found = check("add.u32 %r1, %r2, missing;\nadd.u32 missing, %r1, %r2;\nadd.rn.f32x2 %d1, %d2, %d3;\nadd.rn.f32x2 %d2, %d2, %d3;")
+    found = check(
+        "add.u32 %r1, %r2, missing;\nadd.u32 missing, %r1, %r2;\n"
+        "add.rn.f32x2 %d1, %d2, %d3;\nadd.rn.f32x2 %d2, %d2, %d3;"
+    )
     assert [(each.line, each.message) for each in found] == [
         (8, "missing is not declared"),
         (10, "add.rn.f32x2 is not available on sm_90"),

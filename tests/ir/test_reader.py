@@ -36,7 +36,9 @@ from ptxtile.ir import (
 from ptxtile.ir.demand import statements
 
 HEAD = ".version 8.6\n.target sm_90a\n.address_size 64\n"
-REGISTERS = ".reg .pred p, q; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .reg .f64 %g<9>; .reg .b16 %h<9>;\n"
+REGISTERS = (
+    ".reg .pred p, q; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .reg .f64 %g<9>; .reg .b16 %h<9>;\n"
+)
 
 
 def body(text: str, before: str = "") -> list[Instruction]:
@@ -148,7 +150,9 @@ def test_a_vector_register_is_its_elements() -> None:
 
 
 def test_declarations() -> None:
-    module = parse(HEAD + ".visible .global .align 8 .v2 .f32 a[2][3] = {{1.0}}, b;\n.extern .shared .b8 s[];\n")
+    module = parse(
+        HEAD + ".visible .global .align 8 .v2 .f32 a[2][3] = {{1.0}}, b;\n.extern .shared .b8 s[];\n"
+    )
     value = Float(0x3FF0000000000000, 64)
     assert module.items == (
         Variable("global", "f32", "a", (2, 3), 8, 2, "visible", ((value,),)),
@@ -233,7 +237,10 @@ def test_head() -> None:
 
 def test_comments_and_strings_do_not_mix() -> None:
     text = '.pragma "not // a /* comment"; // but this is\n/* and\nthis */ .global .u32 a; /**/'
-    assert parse(HEAD + text).items == (Directive("pragma", ("not // a /* comment",)), Variable("global", "u32", "a"))
+    assert parse(HEAD + text).items == (
+        Directive("pragma", ("not // a /* comment",)),
+        Variable("global", "u32", "a"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -252,7 +259,8 @@ def test_comments_and_strings_do_not_mix() -> None:
         (HEAD + ".global .u32 a; .shared .u32 a;", "4:30: a is declared twice in the same scope"),
         (HEAD + ".global .u64 a = b;", "4:18: b is no variable or function declared before"),
         (HEAD + ".global .u32 a = 1/0;", "4:18: division by zero in a constant expression"),
-        (HEAD + ".global .u32 a = 0x10000000000000000;", "4:18: the integer 0x10000000000000000 does not fit in 64 bits"),
+        (HEAD + ".global .u32 a = 0x10000000000000000;",
+         "4:18: the integer 0x10000000000000000 does not fit in 64 bits"),
         (HEAD + ".global .u32 a = 08;", "4:18: 08 starts with 0, so it is octal, and has a digit that octal has not"),
         (HEAD + ".reg .b32 a;", "4:1: this belongs in the body of a function"),
         (HEAD + "ret;", "4:1: an instruction belongs in the body of a function"),
@@ -269,7 +277,9 @@ def test_comments_and_strings_do_not_mix() -> None:
         (HEAD + ".entry k() { .reg .b32 a;\nmov.u32 a, a\nret;\n}", "6:1: 'ret' cannot stand here: , or ; is expected"),
         (HEAD + ".entry k() {\nret", "5:1: the statement that begins with 'ret' has no end"),
         (HEAD + ".entry k() { .reg .b32 a;\n@a ret;\n}", "5:2: a guard is a predicate register; a is none"),
-        (HEAD + ".entry k() { .reg .b32 a;\n mov.u32 a, a+4;\n}", "5:2: a is no variable: only the address of one takes an offset outside brackets"),
+        (HEAD + ".entry k() { .reg .b32 a;\n mov.u32 a, a+4;\n}",
+         "5:2: a is no variable: only the address of one takes an offset outside brackets"),
+        (HEAD + ".entry k() { .reg .pred p;\nsetp.eq.u32 p|WARP_SZ, 1, 1; }", "5:1: WARP_SZ is a number, where a name belongs"),
         (HEAD + "\0", "4:1: '\\x00' begins no statement"),
         (HEAD + "é", "4:1: '\\xe9' begins no statement"),
         (HEAD + ".global .pred a;", "4:1: a predicate is a register; no variable has the type .pred"),

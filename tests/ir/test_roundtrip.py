@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ptxtile import isa
 from ptxtile.ir import (
@@ -42,8 +41,6 @@ from ptxtile.ir import (
     write,
 )
 
-from .conftest import PROGRAMS
-
 INTEGERS = st.integers(-(2**63), 2**64 - 1)
 OFFSETS = st.integers(-(2**31), 2**31)
 B32 = st.integers(0, 7).map(lambda n: Register(f"%r{n}", "b32"))
@@ -68,7 +65,10 @@ def instructions() -> st.SearchStrategy[Instruction]:
         ("mov.b64", st.tuples(st.tuples(B32, B32 | st.just(Sink())).map(Vector), B64)),
         ("ld.global.v4.f32", st.tuples(wide, st.builds(Address, B64 | st.just(GLOBAL), OFFSETS))),
         ("st.shared.u32", st.tuples(st.builds(Address, st.just(SHARED), OFFSETS), B32)),
-        ("setp.eq.and.u32", st.tuples(st.builds(Pair, PRED, PRED | st.just(Sink())), B32, B32, st.builds(Negated, PRED))),
+        (
+            "setp.eq.and.u32",
+            st.tuples(st.builds(Pair, PRED, PRED | st.just(Sink())), B32, B32, st.builds(Negated, PRED)),
+        ),
         ("bra", st.tuples(st.just(Label("end")))),
         ("ret", st.just(())),
     ]
@@ -94,7 +94,9 @@ DECLARATIONS = (
 def bodies() -> st.SearchStrategy[tuple[Statement, ...]]:
     pragma = st.just(Directive("pragma", ("nounroll",)))
     plain: st.SearchStrategy[Statement] = instructions() | LOCS | pragma
-    nested = st.recursive(plain, lambda inner: st.lists(inner, max_size=3).map(lambda found: Block(tuple(found))), max_leaves=8)
+    nested = st.recursive(
+        plain, lambda inner: st.lists(inner, max_size=3).map(lambda found: Block(tuple(found))), max_leaves=8
+    )
     return st.lists(nested, max_size=8).map(lambda found: (*DECLARATIONS, *found, LabelMark("end")))
 
 
@@ -121,13 +123,21 @@ def modules(draw: st.DrawFn) -> Module:
         draw(st.sampled_from([(), (".managed",)])),
     )
     parameters = (
-        Parameter("a", "u64", pointer=True, pointer_space="global", pointer_align=draw(st.sampled_from([None, 16]))),
+        Parameter(
+            "a", "u64", pointer=True, pointer_space="global", pointer_align=draw(st.sampled_from([None, 16]))
+        ),
         Parameter("m", "b8", (draw(st.integers(1, 128)),), draw(st.sampled_from([None, 64]))),
     )
-    directives = draw(st.lists(st.sampled_from([Directive("maxntid", (128, 1, 1)), Directive("maxnreg", (32,))]), max_size=2))
+    directives = draw(
+        st.lists(
+            st.sampled_from([Directive("maxntid", (128, 1, 1)), Directive("maxnreg", (32,))]), max_size=2
+        )
+    )
     entry = Function("k", True, parameters, (), tuple(directives), "visible", draw(bodies()))
     returns = (Parameter("o", "b32", space="reg"),)
-    helper = Function("f", False, (Parameter("i", "b32", space="reg"),), returns, (), draw(st.sampled_from(["", "weak"])))
+    helper = Function(
+        "f", False, (Parameter("i", "b32", space="reg"),), returns, (), draw(st.sampled_from(["", "weak"]))
+    )
     extra = draw(
         st.sampled_from(
             [
@@ -168,12 +178,12 @@ def code(image: bytes) -> dict[str, bytes]:
     return {name: contents for name, contents in named.items() if name.startswith(".text")}
 
 
-@pytest.mark.parametrize("path", [each for each in PROGRAMS if each.stem != "narrow"], ids=lambda path: path.stem)
-def test_the_canonical_text_assembles_to_the_same_code(path: Path, ptxas: str, tmp_path: Path) -> None:
-    original = path.read_text(encoding="utf-8")
-    module = parse(original)
+def test_the_canonical_text_assembles_to_the_same_code(program: str, ptxas: str, tmp_path: Path) -> None:
+    module = parse(program)
+    if module.address_size == 32:
+        pytest.skip("no assembler makes code with 32-bit addresses any more")
     found = []
-    for text in (original, str(module)):
+    for text in (program, str(module)):
         source, image = tmp_path / "module.ptx", tmp_path / "module.cubin"
         source.write_text(text, encoding="utf-8")
         command = [ptxas, "-w", "-c", "-arch", module.target, "-o", str(image), str(source)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ptxtile.errors import ModuleSyntaxError
 from ptxtile.ir import parse, reader, syntax, write
 from ptxtile.ir.constant import Fault
+from ptxtile.ir.instructions import Context
 from ptxtile.ir.plan import Plan
-from ptxtile.ir.reading import Context, Reading
+from ptxtile.ir.reading import Reading
 
 PLACES = {"start", "end"}
 
@@ -80,10 +80,29 @@ def test_plans_read_what_the_grammar_reads(program: str) -> None:
     def report(fault: Fault) -> None:
         raise fault
 
-    assert first == second == Reading(program, Context(shared.scanner, shared.statement, NoPlans(), quick=False), report).read()
+    assert (
+        first
+        == second
+        == Reading(program, Context(shared.scanner, shared.statement, NoPlans(), quick=False), report).read()
+    )
 
 
-OPERANDS = ["%r1", "5", "-5", "0x1F", "WARP_SZ", "1.5", "V.x", "%tid.x", "4+4", "(4)", "_", "%r1.b0", "buffer", "end"]
+OPERANDS = [
+    "%r1",
+    "5",
+    "-5",
+    "0x1F",
+    "WARP_SZ",
+    "1.5",
+    "V.x",
+    "%tid.x",
+    "4+4",
+    "(4)",
+    "_",
+    "%r1.b0",
+    "buffer",
+    "end",
+]
 SHAPES = [
     "add.u32 %r0, {}, {};",
     "mov.b64 %d0, {{{}, {}}};",
@@ -119,13 +138,26 @@ def outcome(text: str, plans: dict[str, Plan]) -> str:
 
 
 @given(st.sampled_from(SHAPES), st.lists(st.tuples(*[st.sampled_from(OPERANDS)] * 2), min_size=2, max_size=5))
-def test_an_earlier_statement_never_changes_the_meaning_of_a_later_one(shape: str, fills: list[tuple[str, str]]) -> None:
+def test_an_earlier_statement_never_changes_the_meaning_of_a_later_one(
+    shape: str, fills: list[tuple[str, str]]
+) -> None:
     text = FRAME.format("\n".join(shape.format(*fill) for fill in fills))
     assert outcome(text, {}) == outcome(text, NoPlans())
 
 
 def test_a_long_list_is_what_the_grammar_reads() -> None:
-    elements = ["1", "-2", "0x1F", "here", "here+4", "generic(here)", "0xFF(here)", "3+4", "(5)", "WARP_SZ"] * 200
+    elements = [
+        "1",
+        "-2",
+        "0x1F",
+        "here",
+        "here+4",
+        "generic(here)",
+        "0xFF(here)",
+        "3+4",
+        "(5)",
+        "WARP_SZ",
+    ] * 200
     text = f".version 8.0\n.target sm_90\n.global .u64 here;\n.global .u64 list[2000] = {{{', '.join(elements)}}};\n"
     assert len(text) > 4096
     assert outcome(text, {}) == outcome(text, NoPlans())

@@ -7,7 +7,20 @@ from pathlib import Path
 from textwrap import dedent
 
 from ptxtile import isa, location
-from ptxtile.ir import Address, Function, Guard, Instruction, Integer, Module, Register, Symbol, line, lines, parse, write
+from ptxtile.ir import (
+    Address,
+    Function,
+    Guard,
+    Instruction,
+    Integer,
+    Module,
+    Register,
+    Symbol,
+    line,
+    lines,
+    parse,
+    write,
+)
 from ptxtile.ir.lineinfo import from_package
 
 
@@ -15,7 +28,8 @@ def test_a_module_in_canonical_form() -> None:
     text = """
         .version 8.0 .target sm_90a,debug
         .const .f32 t[2]={1.0,0f40000000}; .extern .func (.param .b32 r) f(.param .b64 a);
-        .visible .entry k(.param .u64 .ptr .align 8 .global a,.param .b8 .align 64 m[128]) .maxntid 64,1,1 .pragma "x"; {
+        .visible .entry k(.param .u64 .ptr .align 8 .global a,.param .b8 .align 64 m[128]) .maxntid 64,1,1
+        .pragma "x"; {
         .reg .pred p<2>; .reg .b32 x,y; .reg .v2 .f32 V; { .reg .u16 a; @!p1 mov.u16 a,3; } L:
         ld.param.v2.f32 V,[m+4]; tab: .branchtargets L; .loc 1 2 3
         mad.lo.s32 x,y,-1,x; ret;}
