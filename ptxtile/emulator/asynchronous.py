@@ -12,6 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxtile.emulator.lanes import Threads
 from ptxtile.emulator.program import Site
 
 if TYPE_CHECKING:
@@ -20,24 +24,39 @@ if TYPE_CHECKING:
 Proxy = Literal["generic", "async"]
 Mechanism = Literal["group", "bulk_group", "mbarrier"]
 
+OPEN = -1
+"""The group of an operation that has not been committed."""
+
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """One asynchronous operation that has not completed.
+    """One instruction's asynchronous work, of which each thread's part completes by itself.
 
-    threads    numbers in the wave of the threads on whose behalf it runs
-    effect     does it: called once
+    threads    of the wave, on whose behalf it runs
+    effect     does it for the threads at these positions of `threads`; called once for each
     proxy      through which its memory accesses are made
     mechanism  how its completion is observed
-    group      for "group" and "bulk_group": the commit group of its threads, None until committed
+    group      by thread: the number of its commit group, OPEN until committed
     """
 
     site: Site
-    thread: int
-    effect: Callable[[], None]
+    threads: Threads
+    effect: Callable[[NDArray[np.intp]], None]
     proxy: Proxy
     mechanism: Mechanism
-    group: int | None = None
+    group: NDArray[np.int64]
+
+    def keep(self, positions: NDArray[np.intp]) -> Operation:
+        """The parts at these positions."""
+        effect = self.effect
+        return Operation(
+            self.site,
+            self.threads[positions],
+            lambda chosen: effect(positions[chosen]),
+            self.proxy,
+            self.mechanism,
+            self.group[positions],
+        )
 
 
 class Pending:
@@ -47,51 +66,76 @@ class Pending:
         self.wave = wave
         self.chooser = chooser
         self.operations: list[Operation] = []
-        self._committed: dict[tuple[int, Mechanism], int] = {}
+        self.committed: dict[Mechanism, NDArray[np.int64]] = {}
 
-    def start(self, operation: Operation) -> None:
+    def start(
+        self,
+        site: Site,
+        threads: Threads,
+        effect: Callable[[NDArray[np.intp]], None],
+        proxy: Proxy,
+        mechanism: Mechanism,
+    ) -> None:
         """Queue an operation."""
-        self.operations.append(operation)
+        group = np.full(len(threads), OPEN, np.int64)
+        self.operations.append(Operation(site, threads, effect, proxy, mechanism, group))
 
-    def commit(self, thread: int, mechanism: Mechanism) -> None:
-        """Close the thread's current group: what it started since the last commit (perhaps nothing)."""
-        number = self._committed.get((thread, mechanism), 0)
-        self._committed[thread, mechanism] = number + 1
+    def _groups(self, mechanism: Mechanism) -> NDArray[np.int64]:
+        """By thread: how many groups it has committed."""
+        if mechanism not in self.committed:
+            self.committed[mechanism] = np.zeros(self.wave.count, np.int64)
+        return self.committed[mechanism]
+
+    def commit(self, threads: Threads, mechanism: Mechanism) -> None:
+        """Close each thread's current group: what it started since its last commit (perhaps nothing)."""
+        groups = self._groups(mechanism)
         for operation in self.operations:
-            if operation.thread == thread and operation.mechanism == mechanism and operation.group is None:
-                operation.group = number
+            if operation.mechanism == mechanism:
+                mine = np.isin(operation.threads, threads) & (operation.group == OPEN)
+                operation.group[mine] = groups[operation.threads[mine]]
+        groups[threads] += 1
 
-    def wait(self, thread: int, mechanism: Mechanism, allowed: int) -> None:
-        """Complete all but the `allowed` most recent groups of a thread."""
-        limit = self._committed.get((thread, mechanism), 0) - allowed
-        due = [
-            operation
-            for operation in self.operations
-            if operation.thread == thread
-            and operation.mechanism == mechanism
-            and operation.group is not None
-            and operation.group < limit
-        ]
-        self.chooser.shuffle(due)
-        for operation in due:
-            self._finish(operation)
+    def wait(self, threads: Threads, mechanism: Mechanism, allowed: int) -> None:
+        """Complete all but the `allowed` most recent groups of each thread."""
+        limit = self._groups(mechanism) - allowed
+        self._complete(mechanism, threads, lambda op: (op.group != OPEN) & (op.group < limit[op.threads]))
+
+    def wait_all(self, threads: Threads, mechanism: Mechanism) -> None:
+        """Complete everything that these threads started, committed or not."""
+        self._complete(mechanism, threads, lambda op: np.ones(len(op.threads), np.bool_))
+
+    def _complete(
+        self, mechanism: Mechanism, threads: Threads, due: Callable[[Operation], NDArray[np.bool_]]
+    ) -> None:
+        finished: list[tuple[Operation, NDArray[np.intp]]] = []
+        kept: list[Operation] = []
+        for operation in self.operations:
+            mask = np.zeros(len(operation.threads), np.bool_)
+            if operation.mechanism == mechanism:
+                mask = np.isin(operation.threads, threads) & due(operation)
+            if mask.any():
+                finished.append((operation, np.flatnonzero(mask)))
+            if not mask.all():
+                kept.append(operation.keep(np.flatnonzero(~mask)) if mask.any() else operation)
+        self.operations = kept
+        self.chooser.shuffle(finished)
+        for operation, positions in finished:
+            operation.effect(positions)
+            self.wave.happened()
 
     def complete_one(self) -> bool:
         """Complete one operation whose completion somebody may be polling for; whether there was one."""
         free = [operation for operation in self.operations if operation.mechanism == "mbarrier"]
         if not free:
             return False
-        self._finish(self.chooser.choice(free))
+        chosen = self.chooser.choice(free)
+        self.operations.remove(chosen)
+        chosen.effect(np.arange(len(chosen.threads)))
+        self.wave.happened()
         return True
 
     def complete_all(self) -> None:
-        """Complete everything: the grid ends."""
-        rest = list(self.operations)
-        self.chooser.shuffle(rest)
-        for operation in rest:
-            self._finish(operation)
-
-    def _finish(self, operation: Operation) -> None:
-        self.operations.remove(operation)
-        operation.effect()
-        self.wave.happened()
+        """Complete everything: all threads have ended."""
+        while self.operations:
+            chosen = self.operations.pop(self.chooser.randrange(len(self.operations)))
+            chosen.effect(np.arange(len(chosen.threads)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Union
 
@@ -13,6 +14,7 @@ from ptxtile.emulator.decode import Decoded, decode
 from ptxtile.emulator.machine import STEP_BUDGET, Extent, Launch, Machine
 from ptxtile.emulator.memory import Memory, Store
 from ptxtile.emulator.program import Code, Program, align_up, alignment_of, prepare, size_of
+from ptxtile.emulator.text import lines_of, read
 from ptxtile.emulator.variables import initial_bytes
 from ptxtile.errors import EmulatorError
 from ptxtile.ir.module import Module
@@ -69,21 +71,10 @@ class Loaded:
     program   the module made ready      memory   where its .global variables, and everything else on the device, live
     """
 
-    def __init__(
-        self, module: Module | str, memory: Memory | None = None, lines: Sequence[int] | None = None
-    ) -> None:
-        if isinstance(module, str):
-            from ptxtile.emulator.text import read
-
-            module, lines = read(module)
-        elif lines is None:
-            from ptxtile.emulator.text import lines_of
-
-            lines = lines_of(module)
+    def __init__(self, module: Module | str, memory: Memory | None = None) -> None:
         self.memory = Memory() if memory is None else memory
-        self.program: Program = prepare(module, lines)
+        self.program, self._entries = _ready(module)
         self.addresses: dict[str, int] = {}
-        self._entries: dict[str, Decoded] = {}
         self.constants = self._place()
 
     def _place(self) -> Store:
@@ -172,6 +163,22 @@ class Loaded:
         if name not in self._entries:
             self._entries[name] = decode(self.program, entry)
         return self._entries[name]
+
+
+_seen: OrderedDict[object, tuple[object, Program, dict[str, Decoded]]] = OrderedDict()
+_SEEN = 16
+
+
+def _ready(module: Module | str) -> tuple[Program, dict[str, Decoded]]:
+    """The program of a module and its decoded entries; the last few are kept, since kernels are launched again."""
+    key: object = module if isinstance(module, str) else id(module)
+    found = _seen.get(key)
+    if found is None:
+        given, where = read(module) if isinstance(module, str) else (module, lines_of(module))
+        found = _seen[key] = (module, prepare(given, where), {})
+        if len(_seen) > _SEEN:
+            _seen.popitem(last=False)
+    return found[1], found[2]
 
 
 def _extent(what: str, size: Size, empty: bool = False) -> Extent:

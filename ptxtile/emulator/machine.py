@@ -15,6 +15,7 @@ from ptxtile.emulator.cluster import ClusterBarriers
 from ptxtile.emulator.decode import Decoded
 from ptxtile.emulator.group import PATIENCE, Frame, Group, Pool
 from ptxtile.emulator.lanes import Lanes, Threads
+from ptxtile.emulator.mbarrier import MBarriers
 from ptxtile.emulator.memory import Memory, Store
 from ptxtile.emulator.ordering import Ordering
 from ptxtile.emulator.program import Code, Program, Site
@@ -134,6 +135,7 @@ class Wave:
         self.pool = Pool()
         self.barriers = Barriers(self)
         self.clusters = ClusterBarriers(self)
+        self.mbarriers = MBarriers(self)
         self.rendezvous = Rendezvous(self)
         self.pending = Pending(self, machine.random)
         self.specials: dict[str, NDArray[np.generic]] = {}
@@ -153,6 +155,7 @@ class Wave:
                 if self.live.any():
                     raise self._deadlock()
                 self.pending.complete_all()
+                self.mbarriers.check_end()
                 return
             group = self.pool.take()
             if group.laps >= PATIENCE:
@@ -300,6 +303,7 @@ class Wave:
         """Nobody can go on: say who waits where and for what."""
         spinning = self.pool.groups()
         lines = [*self.barriers.explain(), *self.clusters.explain(), *self.rendezvous.explain()]
+        lines.extend(self.mbarriers.explain())
         for group in spinning:
             site = group.frame.steps[group.number].site
             first = self.thread_name(int(group.threads[0]))

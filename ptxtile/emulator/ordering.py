@@ -25,6 +25,8 @@ Flags = NDArray[np.bool_]
 Claims = dict[tuple[str, int], int]
 
 WEAK = 0
+IN_FLIGHT = 1 << 30
+"""Added to a thread's number: the asynchronous work that it started and that nobody has waited for. No one knows it."""
 SCOPES = {".cta": 1, ".cluster": 2, ".gpu": 3, ".sys": 4}
 SCOPE_NAMES = {number: name[1:] for name, number in SCOPES.items()}
 
@@ -84,7 +86,8 @@ class Ordering:
         result: Flags = (mine == others) | (same_cta & (times <= self.cta_time[wave.cta[threads]]))
         same_warp = same_cta & (mine % self.block // 32 == others % self.block // 32)
         result |= same_warp & (times <= self.warp_time[wave.warp[threads]])
-        rest = np.flatnonzero(~result & (self.known[threads] > 0))
+        result &= others < IN_FLIGHT
+        rest = np.flatnonzero(~result & (self.known[threads] > 0) & (others < IN_FLIGHT))
         for position in rest.tolist():
             claims = self.claims[int(self.known[threads[position]])]
             result[position] = self._claimed(claims, int(others[position]), int(times[position]))
@@ -110,11 +113,11 @@ class Ordering:
         key = before, id(claims)
         found = self._merged.get(key)
         if found is None:
-            union = _union(self.claims[before], claims)
+            both = union(self.claims[before], claims)
             number = before
-            if union != self.claims[before]:
+            if both != self.claims[before]:
                 number = len(self.claims)
-                self.claims.append(union)
+                self.claims.append(both)
             found = self._merged[key] = (number, claims)
         return found[0]
 
@@ -128,7 +131,7 @@ class Ordering:
             ("cta", cta): int(self.cta_time[wave.cta[thread]]),
             ("warp", cta * wave.warps + int(wave.tid[thread]) // 32): int(self.warp_time[wave.warp[thread]]),
         }
-        return _union(claims, own)
+        return union(claims, own)
 
     def barrier(
         self, arrivals: list[tuple[Threads, NDArray[np.int64], bool, int]], live: NDArray[np.int64]
@@ -158,7 +161,7 @@ class Ordering:
         threads = np.flatnonzero(members)
         everything: Claims = {}
         for number in np.unique(self.known[threads]).tolist():
-            everything = _union(everything, self.claims[number])
+            everything = union(everything, self.claims[number])
         self.claims.append(everything)
         self.known[threads] = len(self.claims) - 1
 
@@ -175,8 +178,8 @@ class Ordering:
             for threads, blocks, time in parts:
                 own = self._those(threads, self.now if blocks else time)
                 for number in np.unique(self.known[threads]).tolist():
-                    own = _union(own, self.claims[number])
-                claims = _union(claims, own)
+                    own = union(own, self.claims[number])
+                claims = union(claims, own)
             for threads, blocks, _ in parts:
                 if blocks:
                     self.learn(threads, claims)
@@ -225,9 +228,9 @@ class Ordering:
                 if count == int(wave.live[wave.cta == cta].sum()):
                     claims["cta", int(wave.number[cta])] = time
                 else:
-                    claims = _union(claims, self._those(members, time))
+                    claims = union(claims, self._those(members, time))
             for number in np.unique(self.known[threads]).tolist():
-                claims = _union(claims, self.claims[number])
+                claims = union(claims, self.claims[number])
         return claims
 
     def fence(self, lanes: Lanes, scope: int, acquire: bool = True, release: bool = True) -> None:
@@ -283,7 +286,7 @@ class Ordering:
                     self.released.pop((key, offset), None)
                 continue
             if strength.atomic and before is not None:
-                claims, scope = _union(claims, before[0]), min(scope, before[1])
+                claims, scope = union(claims, before[0]), min(scope, before[1])
             self.released[key, offset] = (claims, scope, int(self.id[thread]))
 
     def _includes(self, thread: int, releaser: int, scope: int) -> bool:
@@ -312,7 +315,7 @@ def _ctas(wave: Wave, arrivals: list[tuple[Threads, NDArray[np.int64], bool, int
     return np.concatenate([wave.cta[threads] for threads, _, _, _ in arrivals])
 
 
-def _union(a: Claims, b: Claims) -> Claims:
+def union(a: Claims, b: Claims) -> Claims:
     """Both sets of claims; of two about the same party, the later."""
     result = dict(a)
     for key, time in b.items():

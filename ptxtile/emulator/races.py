@@ -30,7 +30,7 @@ class Event:
     site: NDArray[np.int64]
     strength: NDArray[np.int64]
 
-    def at(self, positions: NDArray[np.generic]) -> Event:
+    def at(self, positions: NDArray[np.intp]) -> Event:
         """Some of them."""
         return Event(
             self.granule[positions],

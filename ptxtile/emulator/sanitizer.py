@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator.lanes import Lanes, Threads
 from ptxtile.emulator.memory import Index, Offsets, Store
-from ptxtile.emulator.ordering import SCOPES, Ordering, Strength
+from ptxtile.emulator.ordering import IN_FLIGHT, SCOPES, Ordering, Strength
 from ptxtile.emulator.program import Site
 from ptxtile.emulator.races import MANY, NOBODY, Event, Races
 from ptxtile.emulator.report import at_line, fault
@@ -74,6 +74,25 @@ class Sanitizer:
         if strength.release or (strength.scope and self.ordering.fences) or self.ordering.released:
             self.ordering.release(part, strength)
 
+    def fly(self, store: Store, offsets: Offsets, threads: Threads, site: Site, width: int) -> None:
+        """Asynchronous work of these threads will write here: until it lands, nobody may touch it."""
+        self._own(store, offsets, self.id[threads] + IN_FLIGHT, site, width)
+
+    def land(self, store: Store, offsets: Offsets, threads: Threads, site: Site, width: int) -> None:
+        """The work is done: from now on these are the threads' own writes."""
+        self.ordering.now += 1
+        self._own(store, offsets, self.id[threads], site, width)
+
+    def _own(self, store: Store, offsets: Offsets, ids: NDArray[np.int64], site: Site, width: int) -> None:
+        races = self._races(store, width)
+        if races is None:
+            return
+        number = self.site_number(site)
+        for shift in range(0, width, races.grain):
+            granules = (offsets + shift) // races.grain
+            ctas = (ids % IN_FLIGHT) // self.block + 1
+            races.writes.set(granules, ids + 1, ctas, self.ordering.now, number, 0)
+
     def _races(self, store: Store, width: int) -> Races | None:
         if store.readonly or store is self.wave.spaces.local:
             return None
@@ -91,12 +110,10 @@ class Sanitizer:
         others = (readers != NOBODY) & (readers != me + 1)
         site = self.site_number(lanes.step.site)
         ctas = self.wave.number[self.wave.cta[lanes.where]] + 1
-        if isinstance(index, slice):
-            if not suspects.any() and not others.any():
-                races.reads.set(index, me + 1, ctas, self.ordering.now, site, strength.scope)
-                return
-            index = np.arange(index.start, index.stop, index.step)
-        granules = index
+        if isinstance(index, slice) and not suspects.any() and not others.any():
+            races.reads.set(index, me + 1, ctas, self.ordering.now, site, strength.scope)
+            return
+        granules = _spelt(index)
         if suspects.any():
             positions = np.flatnonzero(suspects)
             self._refuse(
@@ -177,7 +194,7 @@ class Sanitizer:
         suspects = (writers != NOBODY) & (writers != me + 1)
         readers = races.reads.owner[index]
         others = (readers != NOBODY) & (readers != me + 1)
-        granules = np.arange(index.start, index.stop, index.step) if isinstance(index, slice) else index
+        granules = _spelt(index)
         if suspects.any():
             positions = np.flatnonzero(suspects)
             self._refuse(
@@ -249,7 +266,13 @@ class Sanitizer:
         from ptxtile.emulator.machine import name_thread
 
         site = self.sites[int(event.site[which])]
-        other = f"{name_thread(self.machine.launch, int(event.thread[which]))} {did} it at {at_line(site)}"
+        thread = int(event.thread[which])
+        name = name_thread(self.machine.launch, thread % IN_FLIGHT)
+        if thread >= IN_FLIGHT:
+            text = f"in flight: a thread {verb} what an asynchronous copy {did} that was not waited for"
+            other = f"{name} started the copy at {at_line(site)}"
+            raise fault("in-flight", text, lanes, int(positions[which]), other)
+        other = f"{name} {did} it at {at_line(site)}"
         text = f"race: a thread {verb} what another {did}, and nothing orders the two"
         raise fault("race", text, lanes, int(positions[which]), other)
 
@@ -265,3 +288,8 @@ class Sanitizer:
             )
         strong: Flags = (scope > 0) & (wide | same_cta)
         return strong
+
+
+def _spelt(index: Index) -> Offsets:
+    """The granules of an index, one by one."""
+    return np.arange(index.start, index.stop, index.step) if isinstance(index, slice) else index

@@ -5,7 +5,18 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
-MODULES = ("access", "move", "control", "calls", "barriers", "fences", "collective", "atomic")
+MODULES = (
+    "access",
+    "move",
+    "control",
+    "calls",
+    "barriers",
+    "fences",
+    "collective",
+    "atomic",
+    "mbarrier",
+    "copies",
+)
 
 
 @cache

@@ -181,11 +181,13 @@ def _compare_and_swap(old: Bits, values: tuple[Bits, ...]) -> Bits:
     same = old == expected
     if old.ndim > 1:
         same = same.all(axis=1, keepdims=True)
-    return np.where(same, new, old)
+    swapped: Bits = np.where(same, new, old)
+    return swapped
 
 
 def _increment(old: Bits, values: tuple[Bits, ...]) -> Bits:
-    return np.where(old >= values[0], old.dtype.type(0), old + old.dtype.type(1))
+    found: Bits = np.where(old >= values[0], old.dtype.type(0), old + old.dtype.type(1))
+    return found
 
 
 def _decrement(old: Bits, values: tuple[Bits, ...]) -> Bits:

@@ -1,0 +1,108 @@
+"""cp.async (PTX ISA 9.7.9.25.3): copies to shared memory that are there after their group was waited for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxtile.emulator.lanes import Lanes
+from ptxtile.emulator.operands import address_reader, reader, refuse_undefined
+from ptxtile.emulator.ordering import Strength
+from ptxtile.emulator.program import Program, Site
+from ptxtile.emulator.report import stop
+from ptxtile.emulator.spaces import Part
+from ptxtile.emulator.step import Run, action
+from ptxtile.emulator.widths import Bits
+from ptxtile.ir.operand import Integer, Negated, Register
+
+
+@action("cp")
+def cp(program: Program, site: Site) -> Run:
+    """cp.async and its groups."""
+    modifiers = site.instruction.form.modifiers
+    if ".commit_group" in modifiers and ".bulk" not in modifiers:
+        return lambda lanes: lanes.wave.pending.commit(lanes.threads, "group")
+    if ".wait_all" in modifiers:
+        return lambda lanes: lanes.wave.pending.wait_all(lanes.threads, "group")
+    if ".wait_group" in modifiers and ".bulk" not in modifiers:
+        (count,) = site.instruction.operands
+        assert isinstance(count, Integer)
+        allowed = count.value
+        return lambda lanes: lanes.wave.pending.wait(lanes.threads, "group", allowed)
+    if modifiers[1] in (".ca", ".cg"):
+        return _copy(program, site)
+    raise stop("unsupported", f"the emulator cannot run {site.instruction.form.spelling} yet", site)
+
+
+def _copy(program: Program, site: Site) -> Run:
+    """Bytes that the source does not give, because of src_size or ignore_src, become zero."""
+    target, source, size, *rest = site.instruction.operands
+    assert isinstance(size, Integer)
+    width = size.value
+    locate_target, locate_source = (
+        address_reader(program, site, target),
+        address_reader(program, site, source),
+    )
+    ignores = bool(rest) and (
+        isinstance(rest[0], Negated) or (isinstance(rest[0], Register) and rest[0].type == "pred")
+    )
+    limited = bool(rest) and not ignores and ".L2::cache_hint" not in site.instruction.form.modifiers
+    limited = limited or (not ignores and len(rest) > 1)
+    read = reader(program, site, rest[0], ".pred" if ignores else ".u32") if ignores or limited else None
+
+    def run(lanes: Lanes) -> None:
+        taken = np.full(lanes.count, width, np.int64)
+        if read is not None:
+            value, shadow = read(lanes)
+            if shadow is not None:
+                refuse_undefined(lanes, shadow, "how much is copied", "a register")
+            taken = np.where(value, 0, width) if ignores else np.minimum(value.astype(np.int64), width)
+        spaces = lanes.wave.spaces
+        addresses = locate_source(lanes)
+        for into in spaces.parts(lanes, "shared", locate_target(lanes), width, "copies"):
+            _claim(into, width)
+            some = np.flatnonzero(taken > 0)
+            sources = (
+                list(spaces.parts(lanes.at(some), "global", addresses[some], width, "copies"))
+                if len(some)
+                else []
+            )
+            for part in sources:
+                where = some if part.positions is None else some[part.positions]
+                _start(site, into, part, where, taken[where], width)
+            none = np.flatnonzero(taken == 0)
+            if len(none):
+                _start(site, into, None, none, taken[none], width)
+
+    return run
+
+
+def _claim(into: Part, width: int) -> None:
+    """The target belongs to the copy until it is waited for."""
+    sanitizer = into.lanes.wave.machine.sanitizer
+    if sanitizer is not None:
+        sanitizer.write(into, width, Strength(), ())
+        sanitizer.fly(into.store, into.offsets, into.lanes.threads, into.lanes.step.site, width)
+
+
+def _start(
+    site: Site, into: Part, source: Part | None, where: NDArray[np.intp], taken: NDArray[np.int64], width: int
+) -> None:
+    """Queue the copies of the threads at `where`: reading and writing both happen when they complete."""
+    threads, offsets = into.lanes.threads[where], into.offsets[where]
+    wave = into.lanes.wave
+
+    def effect(chosen: NDArray[np.intp]) -> None:
+        value: Bits = np.zeros((len(chosen), width), np.uint8)
+        columns = np.arange(width)
+        if source is not None:
+            value = source.store.data[source.offsets[chosen][:, None] + columns]
+            value[columns[None, :] >= taken[chosen][:, None]] = 0
+        places = offsets[chosen][:, None] + columns
+        into.store.data[places] = value
+        if into.store.unwritten is not None:
+            into.store.unwritten[places] = 0
+        if wave.machine.sanitizer is not None:
+            wave.machine.sanitizer.land(into.store, offsets[chosen], threads[chosen], site, width)
+
+    wave.pending.start(site, threads, effect, "generic", "group")

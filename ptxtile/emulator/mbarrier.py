@@ -1,0 +1,117 @@
+"""mbarrier objects (PTX ISA 9.7.13.15): arrivals, transaction counts, phases.
+
+The state of an object is kept here, by its place in shared memory; the eight bytes there only show that it exists.
+Phases count from 0. The phase in progress completes when no arrival and no byte is pending; a transaction count below
+zero is legal as long as an expect_tx still makes up for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ptxtile.emulator.ordering import Claims, union
+from ptxtile.emulator.program import Site
+from ptxtile.emulator.report import at_line, stop
+
+if TYPE_CHECKING:
+    from ptxtile.emulator.machine import Wave
+
+MOST = (1 << 20) - 1
+"""The largest count of arrivals, and of bytes either way."""
+
+
+class Misuse(Exception):
+    """What is wrong with an operation on an object, in words."""
+
+
+@dataclass(slots=True)
+class MBarrier:
+    """One object.
+
+    expected  arrivals that a phase takes       pending  those that the current phase still lacks
+    drops     how many fewer the next phase takes
+    bytes     the current phase's transaction count: bytes expected and not yet come
+    phase     completed phases
+    gathered  what those who arrived in the current phase knew; `known`: what completed phases pass on
+    """
+
+    site: Site
+    expected: int
+    pending: int
+    drops: int = 0
+    bytes: int = 0
+    phase: int = 0
+    gathered: Claims = field(default_factory=dict)
+    known: Claims = field(default_factory=dict)
+
+    def arrive(self, count: int, claims: Claims, drop: bool = False) -> None:
+        """`count` arrivals at once."""
+        if count > self.pending:
+            raise Misuse(f"{count} arrivals, and the phase lacks {self.pending} of {self.expected}")
+        self.pending -= count
+        if drop:
+            self.drops += count
+        self.gathered = union(self.gathered, claims)
+        self.advance()
+
+    def expect(self, size: int) -> None:
+        """More bytes are expected in the current phase; fewer, if `size` is negative: they have come."""
+        self.bytes += size
+        if abs(self.bytes) > MOST:
+            raise Misuse(f"a transaction count of {self.bytes}; it may reach {MOST} either way")
+        self.advance()
+
+    def advance(self) -> None:
+        """Complete the phase if nothing is pending."""
+        if self.pending == 0 and self.bytes == 0:
+            self.phase += 1
+            self.expected -= self.drops
+            self.drops = 0
+            self.pending = self.expected
+            self.known = union(self.known, self.gathered)
+            self.gathered = {}
+
+    @property
+    def state(self) -> int:
+        """The opaque value that an arrival returns: the phase it is in, and the arrivals it lacks."""
+        return self.phase << 32 | self.pending
+
+    def complete(self, state: int) -> bool:
+        """Whether the phase of that state is complete."""
+        return self.phase > state >> 32
+
+    def complete_parity(self, parity: int) -> bool:
+        """Whether the phase of that parity, the current or the one before it, is complete."""
+        return self.phase & 1 != parity & 1
+
+
+class MBarriers:
+    """The objects of a wave, by their offset in its shared memory."""
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        self.objects: dict[int, MBarrier] = {}
+
+    def check_end(self) -> None:
+        """All threads have ended: bytes that are still expected, or came unexpected, are a mistake in a count."""
+        for offset, barrier in sorted(self.objects.items()):
+            if barrier.bytes:
+                cta, place = divmod(offset, self.wave.spaces.shared_stride)
+                name = self.wave.thread_name(cta * self.wave.block).partition(" of ")[2]
+                what = "bytes expected that never came" if barrier.bytes > 0 else "bytes that nobody expected"
+                text = f"transaction count: the mbarrier at shared offset {place} of {name} ends with "
+                raise stop("expect-tx", f"{text}{abs(barrier.bytes)} {what}", barrier.site)
+
+    def explain(self) -> list[str]:
+        """What each object whose phase is not complete still waits for."""
+        lines = []
+        for offset, barrier in sorted(self.objects.items())[:8]:
+            if barrier.pending < barrier.expected or barrier.bytes:
+                cta, place = divmod(offset, self.wave.spaces.shared_stride)
+                name = self.wave.thread_name(cta * self.wave.block).partition(" of ")[2]
+                lines.append(
+                    f"{name}: the mbarrier at shared offset {place} lacks {barrier.pending} of {barrier.expected} "
+                    f"arrivals and {barrier.bytes} bytes in phase {barrier.phase} (from {at_line(barrier.site)})"
+                )
+        return lines
