@@ -126,7 +126,8 @@ def test_transactions_hold_a_phase_open(run, fail):
     error = fail(body.replace("BYTES", "32"), list(_arrays()))
     assert error.kind == "deadlock"
     assert str(error).splitlines()[2] == (
-        "  CTA (0, 0, 0): the mbarrier at shared offset 512 lacks 0 of 1 arrivals and 32 bytes in phase 0 (from line 14: "
+        "  CTA (0, 0, 0): the mbarrier at shared offset 512 lacks 0 of 1 arrivals and 32 bytes in phase 0 "
+        "(from line 14: "
         "@%p1 mbarrier.init.shared.b64 [%r9], 1)"
     )
 

@@ -280,5 +280,6 @@ def test_a_rendezvous_that_nobody_comes_to(fail):
         "deadlock: all 32 threads left wait\n"
         "  line 11: bar.sync 0\n"
         "  CTA (0, 0, 0): barrier 0 has 8 of 32 threads; waiting: warp 0 (8 threads) at line 11: bar.sync 0\n"
-        "  CTA (0, 0, 0): lanes 0xffffff00 of warp 0 wait for member mask 0xffffffff at line 9: bar.warp.sync 4294967295"
+        "  CTA (0, 0, 0): lanes 0xffffff00 of warp 0 wait for member mask 0xffffffff at line 9: "
+        "bar.warp.sync 4294967295"
     )

@@ -121,6 +121,7 @@ def test_dynamic_shared_memory_follows_the_static(run, fail):
     )
 
 
+EXTENT = "argument 1 (A) (256 bytes at 0x7f0000000200)"
 ACCESS = "ld.param.u64 %rd1, [A];\nmov.u32 %r2, 1;\n"
 
 
@@ -130,19 +131,17 @@ ACCESS = "ld.param.u64 %rd1, [A];\nmov.u32 %r2, 1;\n"
         (
             "ld.global.b32 %r1, [%rd1+256];",
             "out-of-bounds",
-            "out of bounds: reads 4 bytes at 0x7f0000000300, just past the end of argument 1 (A) (256 bytes at 0x7f0000000200)",
+            f"out of bounds: reads 4 bytes at 0x7f0000000300, just past the end of {EXTENT}",
         ),
         (
             "st.global.b32 [%rd1+264], %r2;",
             "out-of-bounds",
-            "out of bounds: writes 4 bytes at 0x7f0000000308, 8 bytes past the end of argument 1 (A) (256 bytes at "
-            "0x7f0000000200)",
+            f"out of bounds: writes 4 bytes at 0x7f0000000308, 8 bytes past the end of {EXTENT}",
         ),
         (
             "ld.global.b32 %r1, [%rd1+-4];",
             "out-of-bounds",
-            "out of bounds: reads 4 bytes at 0x7f00000001fc, 4 bytes before the start of argument 1 (A) (256 bytes at "
-            "0x7f0000000200)",
+            f"out of bounds: reads 4 bytes at 0x7f00000001fc, 4 bytes before the start of {EXTENT}",
         ),
         (
             "ld.global.v4.b32 {%r3, %r4, %r5, %r6}, [%rd1+8];",

@@ -68,7 +68,10 @@ def test_a_register_written_in_some_threads_only(run, fail):
 
 
 def test_a_called_function_starts_with_undefined_registers(fail):
-    function = ".func f(.reg .b32 x, .reg .b64 a)\n{ .reg .pred p; .reg .b32 y; setp.eq.u32 p, x, 0;\n@p mov.u32 y, 1;\nst.global.b32 [a], y; ret; }"
+    function = (
+        ".func f(.reg .b32 x, .reg .b64 a)\n{ .reg .pred p; .reg .b32 y; setp.eq.u32 p, x, 0;\n"
+        "@p mov.u32 y, 1;\nst.global.b32 [a], y; ret; }"
+    )
     error = fail(
         OUT + "call f, (0, %rd1);\ncall f, (1, %rd1);", [np.zeros(1, np.uint32)], block=1, module=function
     )
@@ -101,7 +104,8 @@ def test_ctas_in_different_waves_race_too(fail):
     out = np.zeros(1, np.uint32)
     body = (
         OUT
-        + "mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 0; @%p1 bra W;\nld.global.b32 %r2, [%rd1]; ret;\nW: st.global.b32 [%rd1], 3;"
+        + "mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 0; @%p1 bra W;\n"
+        + "ld.global.b32 %r2, [%rd1]; ret;\nW: st.global.b32 [%rd1], 3;"
     )
     error = fail(body, [out], grid=130, block=1024)
     assert error.kind == "race"
@@ -121,7 +125,8 @@ def test_neighbouring_bytes_are_no_race(run):
 def test_a_write_after_reads_of_many(fail, run):
     body = (
         OUT
-        + "mov.u32 %r1, %tid.x;\nld.global.b32 %r2, [%rd1];\nBARRIER\nsetp.ne.u32 %p1, %r1, 0; @%p1 bra X;\nst.global.b32 [%rd1], 9;\nX:"
+        + "mov.u32 %r1, %tid.x;\nld.global.b32 %r2, [%rd1];\nBARRIER\n"
+        + "setp.ne.u32 %p1, %r1, 0; @%p1 bra X;\nst.global.b32 [%rd1], 9;\nX:"
     )
     out = np.zeros(1, np.uint32)
     run(body.replace("BARRIER", "bar.sync 0;"), [out], block=64)
@@ -139,7 +144,8 @@ def test_partial_barriers_order_only_those_who_come(fail, run):
     """Warps 0 and 1 meet; warp 2 read too, and warp 0 writes."""
     body = (
         OUT
-        + "mov.u32 %r1, %tid.x; ld.global.b32 %r2, [%rd1];\nsetp.ge.u32 %p1, %r1, LIMIT; @%p1 bra X; bar.sync 1, LIMIT;\n"
+        + "mov.u32 %r1, %tid.x; ld.global.b32 %r2, [%rd1];\nsetp.ge.u32 %p1, %r1, LIMIT; @%p1 bra X;\n"
+        + "bar.sync 1, LIMIT;\n"
         + "setp.ne.u32 %p1, %r1, 0; @%p1 bra X;\nst.global.b32 [%rd1], 9;\nX:"
     )
     out = np.zeros(1, np.uint32)
@@ -201,7 +207,8 @@ def test_what_a_barrier_ordered_is_passed_on_by_a_release(run):
     ld.param.u64 %rd1, [A]; ld.param.u64 %rd2, [B];
     mov.u32 %r1, %ctaid.x; mov.u32 %r4, %tid.x; setp.eq.u32 %p1, %r1, 1; @%p1 bra SEND;
     WAIT: ld.acquire.gpu.global.b32 %r2, [%rd1]; setp.eq.u32 %p2, %r2, 0; @%p2 bra WAIT;
-    ld.global.b32 %r3, [%rd2]; mul.wide.u32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3; st.global.b32 [%rd4+4], %r3; bra END;
+    ld.global.b32 %r3, [%rd2];
+    mul.wide.u32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3; st.global.b32 [%rd4+4], %r3; bra END;
     SEND: setp.eq.u32 %p3, %r4, 63; @%p3 st.global.b32 [%rd2], 77;
     bar.sync 0;
     setp.eq.u32 %p3, %r4, 0; @%p3 st.release.gpu.global.b32 [%rd1], 1;
