@@ -1,6 +1,7 @@
 """Real and mutated spellings with the verdicts of ptxas, where PTXTILE_CORPUS names a file or folder of them.
 
-Each line is a JSON object: `form`, `ok` {target: bool}, and for mutants `lax`, why ptxas seems to take one only by being lax.
+Each line is a JSON object: `form`, `ok` {target: bool}, and for mutants `lax`, why ptxas seems to take one only by
+being lax.
 Those with a foreign or duplicated modifier are left out: the table refuses them on purpose.
 """
 

@@ -42,10 +42,12 @@ _BODY = (
 
 
 def head(target: str, version: str) -> str:
-    """What stands before the statements: names for them to use. No .b128 before PTX ISA 8.3, which has no such register."""
+    """What stands before the statements: names for them to use. Before PTX ISA 8.3 there is no .b128 register."""
     major, minor = map(int, version.split("."))
     banks = {kind: bank for kind, bank in BANKS.items() if kind != "b128" or (major, minor) >= (8, 3)}
-    registers = "".join(f".reg .{kind} {bank}<{400 if bank in 'rf' else 80}>;\n" for kind, bank in banks.items())
+    registers = "".join(
+        f".reg .{kind} {bank}<{400 if bank in 'rf' else 80}>;\n" for kind, bank in banks.items()
+    )
     return (
         f".version {version}\n.target {target}\n.address_size 64\n{_MODULE}"
         f".visible .entry k(.param .align 64 .b8 in_param[128])\n.maxntid 128, 1, 1\n{{\n{registers}{_BODY}"

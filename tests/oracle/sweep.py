@@ -2,8 +2,8 @@
 
 sound    what the table allows assembles
 tight    what a clause drops is refused: the filling of a line, or one of its operand lists
-floors   at its first version a signature assembles and in the version before it does not; where the table does not have it,
-         it is refused
+floors   at its first version a signature assembles and in the version before it does not; where the table does not
+         have it, it is refused
 unique   one spelling and one operand list fit one signature (no assembler needed)
 needed   each clause matters: without it, the table would allow something that the assembler refuses
 """
@@ -44,7 +44,12 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One operand list of one filling. `floors`: target → first version, as the table has it; empty: it must be refused."""
+    """One operand list of one filling.
+
+    floors   target → first version, as the table has it; empty: it must be refused
+    removed  the targets that lost it
+    twice    the signatures it fits, if more than one
+    """
 
     spelling: str
     text: str
@@ -90,10 +95,12 @@ def spelled(line: Line, values: Filling) -> str:
 
 
 def every_signature(line: Line, values: Filling) -> tuple[Signature, ...]:
-    """The operand lists of a filling, whether clauses allow them or not; those that cannot be written at all left out."""
+    """The operand lists of a filling that can be written, whether clauses allow them or not."""
     facts = targets.facts()
     never = (targets.NEVER,) * len(facts.base)
-    everywhere = [rules.Available(number, facts.base, never, True) for number in range(len(variants.of(line)))]
+    everywhere = [
+        rules.Available(number, facts.base, never, True) for number in range(len(variants.of(line)))
+    ]
     return tuple(written(line, values, everywhere))
 
 
@@ -144,7 +151,7 @@ def questions(case: Case, chance: random.Random, each: int | None) -> Iterator[Q
 
 
 def ask(assembler: Assembler, asked: Iterable[Question]) -> list[tuple[Question, str]]:
-    """The questions that the assembler answers otherwise than the table, with its message ("" if it takes the statement)."""
+    """The questions that the assembler answers otherwise than the table, with its message, "" if it takes it."""
     groups: dict[tuple[str, str], list[Question]] = {}
     for question in dict.fromkeys(asked):
         groups.setdefault((question.target, question.version), []).append(question)
@@ -154,9 +161,8 @@ def ask(assembler: Assembler, asked: Iterable[Question]) -> list[tuple[Question,
         for number, question in enumerate(group):
             if question.wanted and number in refused:
                 differing.append((question, refused[number]))
-            elif not question.wanted and number not in refused:
-                if assembler.assembles(question.text, target, version):
-                    differing.append((question, ""))
+            elif not question.wanted and number not in refused and assembler.assembles(*question[1:4]):
+                differing.append((question, ""))
     return differing
 
 
