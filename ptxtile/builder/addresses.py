@@ -109,6 +109,12 @@ def _atom(trace: Trace, atom: Atom, bits: int) -> Register:
 def _divided(trace: Trace, of: tuple[str, Extent, int], bits: int) -> Register:
     """A quotient or a remainder, computed in as many bits as its dividend needs."""
     operation, inner, divisor = of
+    if (
+        operation == "mod" and divisor & (divisor - 1) == 0
+    ):  # the low bits, whatever the sign and the bits above
+        made = trace.register(f"b{bits}")
+        trace.instruction(f"and.b{bits}", made, lower(trace, inner, bits), Integer(divisor - 1))
+        return made
     low, high = inner.bounds()
     if low < 0 and not ranges.nonnegative(inner, _facts(trace)):
         word = "quotient" if operation == "div" else "remainder"
@@ -120,8 +126,7 @@ def _divided(trace: Trace, of: tuple[str, Extent, int], bits: int) -> Register:
     source = lower(trace, inner, wide)
     made = trace.register(f"b{wide}")
     if divisor & (divisor - 1) == 0:
-        by = Integer(divisor.bit_length() - 1) if operation == "div" else Integer(divisor - 1)
-        trace.instruction(f"shr.u{wide}" if operation == "div" else f"and.b{wide}", made, source, by)
+        trace.instruction(f"shr.u{wide}", made, source, Integer(divisor.bit_length() - 1))
     else:
         trace.instruction(f"{'div' if operation == 'div' else 'rem'}.u{wide}", made, source, Integer(divisor))
     if wide == bits:
@@ -156,12 +161,13 @@ def _scalar(trace: Trace, atom: Atom, bits: int) -> Register:
 def address(trace: Trace, memory: Memory, place: Extent, unit: int) -> Address:
     """The address of element `place` of `unit` bytes each: base register plus a constant number of bytes."""
     place = recombined(place)
+    if not place.terms:
+        return Address(memory.base, place.constant * unit)
     moving = Extent(place.terms, 0)
-    constant = place.constant * unit
-    if not moving.terms:
-        base = memory.base
-        return Address(base, constant)
-    return Address(_base(trace, memory, moving, unit), constant)
+    if memory.address_bits == 32 and moving.bounds()[0] < 0:
+        # Before the constant is added the sum may lie below the first byte, and 32 bits would wrap.
+        return Address(_base(trace, memory, place, unit))
+    return Address(_base(trace, memory, moving, unit), place.constant * unit)
 
 
 def _base(trace: Trace, memory: Memory, moving: Extent, unit: int) -> Register:
@@ -173,8 +179,8 @@ def _base(trace: Trace, memory: Memory, moving: Extent, unit: int) -> Register:
     base = memory.base
     if not isinstance(base, Register):
         base = symbol_address(trace, memory)
-    common = math.gcd(*(abs(factor) for factor in moving.terms.values()))
-    index = Extent({m: f // common for m, f in moving.terms.items()}, 0)
+    common = math.gcd(moving.constant, *moving.terms.values())
+    index = Extent({m: f // common for m, f in moving.terms.items()}, moving.constant // common)
     made = trace.register(f"b{bits}")
     scale = Integer(common * unit)
     if bits == 32:

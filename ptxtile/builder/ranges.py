@@ -98,7 +98,7 @@ class Wrapped:
 
 
 def unwrapped(what: Extent) -> Extent:
-    """An extent as if nothing in it had wrapped."""
+    """A result before it wrapped: equal to it modulo 2 to the width of its dtype."""
     if len(what.terms) == 1 and what.constant == 0:
         ((monomial, factor),) = what.terms.items()
         if factor == 1 and len(monomial) == 1 and monomial[0].exact is not None:
@@ -140,10 +140,17 @@ def _combine(name: str, a: Extent, b: Extent) -> Extent | None:
     if name == "floordiv" and number:
         return quotient(a, number)
     if name == "mod" and number:
-        return remainder(a, number)
-    if name == "and" and number & (number + 1) == 0 and a.bounds()[0] >= 0:
-        return remainder(a, number + 1)
-    return None
+        return remainder(unwrapped(a) if number & (number - 1) == 0 else a, number)
+    return _masked(a, number) if name == "and" else None
+
+
+def _masked(a: Extent, mask: int) -> Extent | None:
+    """a & mask, for a mask of adjacent bits: in two's complement the low bits are a remainder, whatever the sign."""
+    low = mask & -mask
+    if not mask or (mask + low) & mask:
+        return constant(0) if not mask else None
+    rest = remainder(unwrapped(a), mask + low)
+    return quotient(rest, low).times(low) if low != 1 else rest
 
 
 # --- facts ----------------------------------------------------------------------------------------------------------

@@ -233,8 +233,8 @@ def _addresses(trace: Trace, access: Access, group: Group, parts: Split) -> list
 
 def _linear(trace: Trace, storage: Memory, start: Extent, steps: Sequence[int], unit: int) -> list[Address]:
     """One base computation; every repeat is a constant offset from it."""
-    base = addresses.address(trace, storage, start, unit)
-    return [Address(base.base, base.offset + step * unit) for step in steps]
+    first = addresses.address(trace, storage, start.plus(steps[0]), unit)
+    return [Address(first.base, first.offset + (step - steps[0]) * unit) for step in steps]
 
 
 def is_access(form: Form) -> bool:

@@ -63,13 +63,17 @@ def module(
 
 
 def lines(body: Body, block: object = 1, **options: object) -> list[str]:
-    """The instructions and labels of the body; the prologue, which loads parameters, left out."""
+    """The instructions and labels of the body, whose one parameter is `x` unless `params` are given; what loads parameters
+    is left out."""
+    options.setdefault("params", {"x": pt.float32})
     text = str(module(body, block, **options))  # type: ignore[arg-type]
     kept = []
     for line in text[text.index("{") :].splitlines()[1:-1]:
         word = line.strip().removesuffix(";")
-        if word and not word.startswith(
-            (".reg", ".shared", ".loc", "ld.param", "cvta.to.global", "mov.u32 %r0, %tid")
+        if (
+            word
+            and ", %tid" not in word
+            and not word.startswith((".reg", ".shared", ".loc", "ld.param", "cvta.to.global"))
         ):
             kept.append(word)
     assert kept[-1] == "ret"
