@@ -76,6 +76,8 @@ def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
     mark, *parts = shape
     if mark == ".":
         return operand.kind == "value" and parts[0] in operand.selector and parts[1] in operand.registers
+    if mark == "{" and operand.single and operand.kind == "value":
+        return len(parts) == 1 and fits(operand, parts[0])
     if mark == "{":
         return (
             operand.kind == "vector"

@@ -61,6 +61,7 @@ class Operand:
     elements   the two of a pair; of an address, what stands after the base inside the brackets
     selector   the alternatives of a part selector (r1.b0), empty if none may stand here
     selected   a part selector must stand here
+    single     a value that may also be written as a vector of one element, {r1}
     literals   the kinds of literal that may stand here: "int", "f32", "f64"
     choices    the only integers that may stand here, empty if any within `bounds`
     """
@@ -85,6 +86,7 @@ class Operand:
     selected: bool = False
     literals: frozenset[str] = frozenset()
     choices: tuple[int, ...] = ()
+    single: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,6 @@ from ptxtile.isa.line import Declaration, Line
 from ptxtile.isa.match import Reading
 from ptxtile.isa.notation import Raw
 
-NARROW_SPACES = frozenset(
-    [".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param", ".param::entry"]
-)
-"""State spaces whose addresses may be 32 bits wide in a module of 64-bit addresses."""
-
 _ADDRESS_64 = frozenset(["b64", "u64", "s64"])
 _ADDRESS_32 = frozenset(["b32", "u32", "s32"])
 
@@ -156,7 +151,7 @@ def _address(declared: Declaration, inside: condition.Scope, values: Values) -> 
             declared.name, "in", "address", carrier=known.carrier, registers=_registers(known, declared), space=""
         )
     # ptxas takes an integer alone between brackets for .local only.
-    registers = _ADDRESS_64 | _ADDRESS_32 if found in NARROW_SPACES else _ADDRESS_64
+    registers = _ADDRESS_64 | _ADDRESS_32  # a narrow one is extended, in any space
     return Operand(
         declared.name,
         "in",
@@ -195,6 +190,7 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         carrier=known.carrier,
         registers=_registers(known, declared),
         length=length,
+        single=length == 1 and declared.kind[0] in ("type", "last") and declared.kind[-1] is not None,
         register="imm" not in flags,
         immediate=literal,
         bounds=cast("tuple[int, int] | None", bounds),
