@@ -66,6 +66,8 @@ def counted(number: int, noun: str) -> str:
 
 def whole(value: object, what: str) -> int:
     """`value` as a plain int, or a LayoutError that names `what`; bools and floats are refused."""
+    if type(value) is int:  # nearly always; asking for the protocol costs microseconds
+        return value
     if not isinstance(value, bool) and isinstance(value, SupportsIndex) and not getattr(value, "ndim", 0):
         try:
             return operator.index(value)

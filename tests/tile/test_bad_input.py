@@ -1,7 +1,5 @@
 """What tile operations and raw instructions refuse, word for word, at the user's line."""
 
-
-
 from __future__ import annotations
 
 from collections.abc import Callable
