@@ -18,9 +18,8 @@ class Forms(dict[str, Form]):
     __slots__ = ()
 
     def __missing__(self, spelling: str) -> Form:
-        verdict = isa.verdict(spelling)
-        form = verdict.form
-        if form is None or verdict.kind == "rejected":
+        form = isa.verdict(spelling).form  # kept if some target had it once, though none has it today
+        if form is None:
             form = isa.validate(spelling)
         if len(self) >= _LIMIT:
             self.clear()
@@ -39,7 +38,9 @@ def bind(form: Form, operands: tuple[Operand, ...]) -> Signature:
         signature = isa.bind(form, shapes)
     limited = _limited.get(id(signature))
     if limited is None:
-        limited = _limited[id(signature)] = any(each.bounds or each.choices for each in signature.operands)
+        limited = _limited[id(signature)] = any(
+            each.bounds or each.choices or each.multiple > 1 for each in signature.operands
+        )
     if limited:
         isa.check_literals(
             form, signature, [each.value if isinstance(each, Integer) else None for each in operands]

@@ -117,7 +117,7 @@ def _base(operand: Operand, shape: Shape) -> bool:
 
 
 def check_literals(form: Form, signature: Signature, values: Sequence[object]) -> None:
-    """Check integer literals against `bounds` and `choices`.
+    """Check integer literals against `bounds`, `choices` and `multiple`.
 
     `values` has one entry an operand: the integer, or anything else where there is none to check.
     OperandError otherwise.
@@ -129,6 +129,8 @@ def check_literals(form: Form, signature: Signature, values: Sequence[object]) -
             wanted = "one of " + ", ".join(map(str, operand.choices))
         elif operand.bounds is not None and not operand.bounds[0] <= value <= operand.bounds[1]:
             wanted = f"{operand.bounds[0]} to {operand.bounds[1]}"
+        elif value % operand.multiple:
+            wanted = f"a multiple of {operand.multiple}"
         else:
             continue
         raise OperandError(

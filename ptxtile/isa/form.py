@@ -64,6 +64,7 @@ class Operand:
     single     a value that may also be written as a vector of one element, {r1}
     literals   the kinds of literal that may stand here: "int", "f32", "f64"
     choices    the only integers that may stand here, empty if any within `bounds`
+    multiple   an integer here is a multiple of this
     """
 
     name: str
@@ -87,6 +88,7 @@ class Operand:
     literals: frozenset[str] = frozenset()
     choices: tuple[int, ...] = ()
     single: bool = False
+    multiple: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ def _declare(parts: list[Node]) -> list[Raw]:
     attributes: list[Raw] = []
     for part in parts[2:-1]:
         rule = _rule(part)
-        if rule in ("flag", "range", "among"):
+        if rule in ("flag", "range", "among", "multiple"):
             values: list[Raw] = [str(v) if rule == "flag" else int(str(v), 0) for v in part.children]
             attributes.append([rule, *values])
         else:

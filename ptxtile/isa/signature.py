@@ -182,6 +182,7 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
     literals = known.literals or frozenset(["int"])
     bounds = next((tuple(each[1:]) for each in declared.attributes if each[0] == "range"), None)
     choices = next((tuple(each[1:]) for each in declared.attributes if each[0] == "among"), ())
+    multiple = next((each[1] for each in declared.attributes if each[0] == "multiple"), 1)
     return Operand(
         name=name,
         role=cast("object", role),  # type: ignore[arg-type]
@@ -199,6 +200,7 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         symbol="symbolic" in flags,
         literals=literals if literal else frozenset(),
         choices=choices,
+        multiple=multiple,
     )
 
 
