@@ -23,10 +23,11 @@ _LONGEST = 80
 
 
 class Fault(Exception):
-    """Something wrong at offset `position` of the text being read."""
+    """Something wrong at offset `position` of the text being read; `endless` if nothing after it can be read."""
 
-    def __init__(self, message: str, position: int = 0, hint: str = "") -> None:
+    def __init__(self, message: str, position: int = 0, hint: str = "", endless: bool = False) -> None:
         super().__init__(message)
+        self.endless = endless
         self.message = message
         self.position = position
         self.hint = hint

@@ -18,9 +18,6 @@ from ptxtile.ir.scope import Scope
 _DEEPEST = 200
 # A declaration longer than this is looked at for a list of values.
 _LONG = 4096
-_PRAGMA_END = re.compile(r"\.pragma[^;]*;\Z")
-_HEADER_END = re.compile(r"[^;{]*[;{]")
-_IS_HEADER = re.compile(r"\.(?:entry|func)\b")
 _DIRECTIVE_END = re.compile(r"[;{=\"]")
 _LINE_END = re.compile(r"\n")
 _WORD_START = re.compile(r"[A-Za-z0-9_$%.@]+|\S")
@@ -99,9 +96,10 @@ class Reading:
                 self._close(start)
                 return end
             if kind == "directive":
-                end = self._end_of_directive(start, end)
+                end = self.context.scanner.end_of_directive(self.text, start, end)
             self._other(kind, start, end)
         except Fault as fault:
+            self.stopped = self.stopped or fault.endless
             self._fault(fault)
             return self._after(fault.position, start, end)
         return end
@@ -195,32 +193,6 @@ class Reading:
 
     def _parse(self, text: str, start: int) -> object:
         return instructions.parse(self.context, text, start)
-
-    def _end_of_directive(self, start: int, end: int) -> int:
-        """A piece is cut at the first `;`, `{` or `=`; some go on after it."""
-        last = self.text[end - 1]
-        if last == "=":
-            more = self.context.scanner.initial.match(self.text, end)
-            if more is None:
-                self.stopped = True
-                raise Fault("this initialiser has no end", end - 1)
-            return more.end()
-        if last == "{":
-            return self._end_of_section(end) if self.text.startswith(".section", start) else end
-        while self.text[end - 1] == ";":
-            head = self.text[start:end]
-            more = _HEADER_END.match(self.text, end)
-            if more is None or not _PRAGMA_END.search(head, 1) or not _IS_HEADER.search(head):
-                break
-            end = more.end()
-        return end
-
-    def _end_of_section(self, end: int) -> int:
-        close = self.text.find("}", end)
-        if close < 0:
-            self.stopped = True
-            raise Fault("this { is never closed", end - 1)
-        return close + 1
 
     def _other(self, kind: str, start: int, end: int) -> None:
         text = self.text[start:end]

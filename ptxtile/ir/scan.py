@@ -51,6 +51,27 @@ class Scanner:
         self.comment = re.compile(rf"{string}|//[^\n]*|/\*.*?(?:\*/|\Z)", flags | re.DOTALL)
         self.marks = re.compile(rf"{string}|[{{}}]|:+", flags)
 
+    def end_of_directive(self, text: str, start: int, end: int) -> int:
+        """A piece is cut at the first `;`, `{` or `=`; some go on after it."""
+        head_end = _end_of_header(text, start, end)
+        if 0 < head_end < end:
+            return head_end
+        last = text[end - 1]
+        if last == "=":
+            more = self.initial.match(text, end)
+            if more is None:
+                raise Fault("this initialiser has no end", end - 1, endless=True)
+            return more.end()
+        if last == "{" and text.startswith(".section", start):
+            return _end_of_section(text, end)
+        while head_end and text[end - 1] == ";":
+            head = text[start:end]
+            more = _HEADER_END.match(text, end)
+            if more is None or not _PRAGMA_END.search(head, 1):
+                break
+            end = more.end()
+        return end
+
     def word_before(self, text: str, colon: int) -> str:
         """The name that ends right before the colon, or nothing."""
         end = colon
@@ -89,5 +110,34 @@ class Scanner:
         return self.comment.sub(blank, text)
 
 
+_HEADER_END = re.compile(r"[^;{]*[;{]")
+_PRAGMA_END = re.compile(r"\.pragma[^;]*;\Z")
+_HEADS = re.compile(
+    r"[()]|\.(?:(entry|func)|visible|extern|weak|common|global|const|shared|local|tex|file|section|alias)"
+    r"(?![A-Za-z0-9_$])"
+)
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$%")
 _BLACK = re.compile(r"[^\n]")
+
+
+def _end_of_header(text: str, start: int, end: int) -> int:
+    """Where a function's header ends in the piece from start to end; 0 if the piece is none.
+
+    That is at the next item, outside parentheses, if the semicolon of a declaration is missing.
+    """
+    seen, depth = False, 0
+    for found in _HEADS.finditer(text, start, end):
+        if found[0] in "()":
+            depth += 1 if found[0] == "(" else -1
+        elif seen and depth == 0:
+            return found.start()
+        elif found[1]:
+            seen = True
+    return end if seen else 0
+
+
+def _end_of_section(text: str, end: int) -> int:
+    close = text.find("}", end)
+    if close < 0:
+        raise Fault("this { is never closed", end - 1, endless=True)
+    return close + 1

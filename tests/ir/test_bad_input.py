@@ -41,7 +41,7 @@ TEXTS: dict[str, Callable[[], str]] = {
     "many variables": lambda: HEAD + ".global .u32 a<999999999>;",
     "a shift": lambda: HEAD + ".global .u32 a = 1 << 0x7FFFFFFFFFFFFFFF;",
     "null": lambda: HEAD + "\0" * 10_000,
-    "a long list": lambda: HEAD + ".global .u32 a[300000] = {" + "1," * 299_999 + "x};",
+    "a long list": lambda: HEAD + ".global .u32 a[50000] = {" + "1," * 49_999 + "x};",
     "unopened": lambda: HEAD + "}" * 5_000,
     "lines without end": lambda: HEAD + ".entry k() {\n" + "add.u32 a, b, c\n" * 20_000,
 }
