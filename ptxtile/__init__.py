@@ -236,8 +236,10 @@ if not TYPE_CHECKING:  # hidden from type checkers, for which a misspelt name sh
         """
         import importlib
 
-        if name == "__all__":
-            return __dir__()
+        if name == "__all__":  # a star import leaves Python's own abs, pow and round alone
+            import builtins
+
+            return [public for public in __dir__() if not hasattr(builtins, public)]
         if name in _MODULES:
             return importlib.import_module(f"ptxtile.{name}")
         home = _HOME.get(name)
