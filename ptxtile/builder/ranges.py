@@ -120,7 +120,7 @@ def combine(name: str, left: Known | None, right: Known | None, dtype: DType) ->
     least, greatest = integer_range(dtype)
     if least <= low and high <= greatest:
         return result
-    return Wrapped(result)
+    return Wrapped(result) if name in ("add", "sub", "mul", "shl") else None
 
 
 def _combine(name: str, a: Extent, b: Extent) -> Extent | None:

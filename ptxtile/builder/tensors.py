@@ -301,9 +301,9 @@ class Tensor:
 
     def rearrange(self, pattern: str, **sizes: int) -> Tensor:
         """Split, reorder and join dimensions: rearrange("a (b c) -> b a c", c=4)."""
-        from ptxtile.builder import views
+        from ptxtile.builder import rearrange
 
-        return views.rearrange(self, pattern, sizes)
+        return rearrange.rearrange(self, pattern, sizes)
 
     def __getitem__(self, index: object) -> Any:
         """An element if every index is a number (loaded now; of registers, the register itself as a variable), else

@@ -1,10 +1,10 @@
-"""Views of tensors: other shapes, dtypes, orders and regions over the same storage."""
+"""Views of tensors: other shapes, dtypes, orders and regions over the same storage (`rearrange` has its own file)."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, Union
 
 from ptxtile import location
@@ -37,13 +37,24 @@ def view(tensor: Tensor, shape: Sequence[object], layout: object) -> Tensor:
     if layout is None:
         if tensor.layout is None:
             tensor = tensor._like(old, layout=_dense(tensor, old))
-        return tensor._like(extents, layout=tensor.layout)
+        assert tensor.layout is not None
+        return tensor._like(extents, layout=_divided(tensor.layout, extents))
     placed = as_layout(layout)
     if placed.size() != math.prod(extents):
         raise LayoutError(
             f"the layout has {placed.size()} elements and the shape {extents} has {math.prod(extents)}"
         )
     return tensor._like(extents, layout=placed, claims=_room(tensor, placed))
+
+
+def _divided(layout: Layout, extents: tuple[int, ...]) -> Layout:
+    """The layout so written that these extents divide its own; LayoutError if there is no such way."""
+    try:
+        layout.plan(extents)
+    except LayoutError:
+        layout = layout.canonicalize()  # neighbours that follow each other become one
+        layout.plan(extents)
+    return layout
 
 
 def _is_dtype(part: object) -> bool:
@@ -169,61 +180,6 @@ def permute(tensor: Tensor, order: Sequence[int]) -> Tensor:
         )
     grouped, separators = tensor.layout.group(tensor.static_shape)
     return tensor._like(shape, layout=grouped.permute_by_groups(separators, tuple(order)))
-
-
-def rearrange(tensor: Tensor, pattern: str, sizes: Mapping[str, int]) -> Tensor:
-    """See Tensor.rearrange."""
-    left, arrow, right = pattern.partition("->")
-    if not arrow:
-        raise LayoutError(f"a pattern is 'a (b c) -> b a c'; {pattern!r} has no ->")
-    before, after = _groups(left, pattern), _groups(right, pattern)
-    names = [name for group in before for name in group]
-    wanted = [name for group in after for name in group]
-    if sorted(names) != sorted(wanted) or len(set(names)) != len(names):
-        raise LayoutError(f"both sides of {pattern!r} must name the same dimensions, each once")
-    if len(before) != tensor.ndim:
-        raise LayoutError(f"{pattern!r} describes {len(before)} dimensions and the tensor has {tensor.ndim}")
-    if set(sizes) - set(names):
-        raise LayoutError(f"{pattern!r} has no dimension {sorted(set(sizes) - set(names))[0]!r}")
-    extents: dict[str, int] = {}
-    for group, extent in zip(before, tensor.static_shape):
-        _split(group, extent, sizes, extents, pattern)
-    split = view(tensor, [extents[name] for name in names] or [1], None)
-    moved = permute(split, [names.index(name) for name in wanted]) if names else split
-    return view(moved, [math.prod(extents[name] for name in group) for group in after] or [1], None)
-
-
-def _groups(text: str, pattern: str) -> list[list[str]]:
-    groups: list[list[str]] = []
-    inside = False
-    for word in text.replace("(", " ( ").replace(")", " ) ").split():
-        if word == "(" and not inside:
-            groups.append([])
-            inside = True
-        elif word == ")" and inside:
-            inside = False
-        elif word.isidentifier():
-            groups[-1].append(word) if inside else groups.append([word])
-        elif word != "1" or inside:
-            raise LayoutError(f"{pattern!r}: {word!r} is no name of a dimension")
-        else:
-            groups.append([])
-    if inside:
-        raise LayoutError(f"{pattern!r}: a parenthesis is not closed")
-    return groups
-
-
-def _split(
-    group: list[str], extent: int, sizes: Mapping[str, int], extents: dict[str, int], pattern: str
-) -> None:
-    open_names = [name for name in group if name not in sizes]
-    known = math.prod(sizes[name] for name in group if name in sizes)
-    if known < 1 or len(open_names) > 1 or extent % known or (not open_names and known != extent):
-        raise LayoutError(
-            f"{pattern!r}: {extent} elements do not split into ({' '.join(group)}) with {dict(sizes)}"
-        )
-    for name in group:
-        extents[name] = sizes[name] if name in sizes else extent // known
 
 
 # --- indices and regions --------------------------------------------------------------------------------------------

@@ -80,11 +80,11 @@ def test_swizzled_shared_memory_reads_back_what_was_written(swizzle, device):
 def test_narrow_loads_fill_wider_registers(device):
     @pt.kernel(grid=1, block=1)
     def widen(
-        U: pt.Tensor((4, 1), pt.uint8), I: pt.Tensor((4, 1), pt.int8), A: pt.Tensor((4, 1), pt.uint32), B: pt.Tensor((4, 1), pt.int32)
+        U: pt.Tensor((4, 1), pt.uint8), Signed: pt.Tensor((4, 1), pt.int8), A: pt.Tensor((4, 1), pt.uint32), B: pt.Tensor((4, 1), pt.int32)
     ):  # fmt: skip
         a, b = pt.alloc_local((4, 1), pt.uint32), pt.alloc_local((4, 1), pt.int32)
         tile.apply("ld.global.u8", a, U)
-        tile.apply("ld.global.s8", b, I)
+        tile.apply("ld.global.s8", b, Signed)
         tile.apply("st.global.u32", A, a)
         tile.apply("st.global.s32", B, b)
 
@@ -172,20 +172,6 @@ def _load(k, index, length=4):
     tile.apply("ld.global.v4.f32", pt.alloc_local((4,), pt.float32), k.A.view(256)[index : index + length])
 
 
-PROVEN = {
-    "thread index": (lambda k: _load(k, pt.thread_idx("x") * 4), 64),
-    "guard": (lambda k: _guarded(pt.thread_idx("x") * 4, k, lambda i: i < 256), 128),
-    "guard of a wider number": (lambda k: _guarded(k.n * 4, k, lambda i: i < 253), 1),
-    "guard of lanes": (lambda k: _guarded(pt.lane_id() * 16, k, lambda i: pt.lane_id() < 16), 128),
-    "assume": (lambda k: _assumed(k, k.n % 4 == 0, k.n <= 252), 1),
-    "assume a sum": (lambda k: _assumed(k, (k.n + 4) % 4 == 0, k.n < 253), 1),
-    "mask": (lambda k: _load(k, k.n & 252), 1),
-    "remainder": (lambda k: _load(k, k.n % 64 * 4), 1),
-    "quotient": (lambda k: _load(k, pt.thread_idx("x") // 2 * 4), 128),
-    "loop": (lambda k: _looped(k), 8),
-}
-
-
 def _guarded(index, k, condition):
     with pt.if_(condition(index)):
         _load(k, index)
@@ -202,22 +188,24 @@ def _looped(k):
         _load(k, i)
 
 
+PROVEN = {
+    "thread index": (lambda k: _load(k, pt.thread_idx("x") * 4), 64),
+    "guard": (lambda k: _guarded(pt.thread_idx("x") * 4, k, lambda i: i < 256), 128),
+    "guard of a wider number": (lambda k: _guarded(k.n * 4, k, lambda i: i < 253), 1),
+    "guard of lanes": (lambda k: _guarded(pt.lane_id() * 16, k, lambda i: pt.lane_id() < 16), 128),
+    "assume": (lambda k: _assumed(k, k.n % 4 == 0, k.n <= 252), 1),
+    "assume a sum": (lambda k: _assumed(k, (k.n + 4) % 4 == 0, k.n < 253), 1),
+    "mask": (lambda k: _load(k, k.n & 252), 1),
+    "remainder": (lambda k: _load(k, k.n % 64 * 4), 1),
+    "quotient": (lambda k: _load(k, pt.thread_idx("x") // 2 * 4), 128),
+    "loop": (_looped, 8),
+}
+
+
 @pytest.mark.parametrize("name", PROVEN)
 def test_bounds_and_alignment_are_proven(name):
     body, block = PROVEN[name]
     module(body, block)
-
-
-UNPROVEN = {
-    "too many threads": (lambda k: _load(k, pt.thread_idx("x") * 4), 65),
-    "weak guard": (lambda k: _guarded(pt.thread_idx("x") * 4, k, lambda i: i < 257), 128),
-    "no alignment": (lambda k: _assumed(k, k.n <= 252), 1),
-    "wrong alignment": (lambda k: _assumed(k, k.n % 6 == 0, k.n <= 252), 1),
-    "a sum that may wrap": (lambda k: _guarded(k.n * 4, k, lambda i: i + 4 <= 256), 1),
-    "a signed index": (lambda k: _guarded(k.i * 4, k, lambda i: i < 253), 1),
-    "else": (lambda k: _in_else(k), 128),
-    "after the guard": (lambda k: _after(k), 128),
-}
 
 
 def _in_else(k):
@@ -233,6 +221,18 @@ def _after(k):
     with pt.if_(i < 256):
         pass
     _load(k, i)
+
+
+UNPROVEN = {
+    "too many threads": (lambda k: _load(k, pt.thread_idx("x") * 4), 65),
+    "weak guard": (lambda k: _guarded(pt.thread_idx("x") * 4, k, lambda i: i < 257), 128),
+    "no alignment": (lambda k: _assumed(k, k.n <= 252), 1),
+    "wrong alignment": (lambda k: _assumed(k, k.n % 6 == 0, k.n <= 252), 1),
+    "a sum that may wrap": (lambda k: _guarded(k.n * 4, k, lambda i: i + 4 <= 256), 1),
+    "a signed index": (lambda k: _guarded(k.i * 4, k, lambda i: i < 253), 1),
+    "else": (_in_else, 128),
+    "after the guard": (_after, 128),
+}
 
 
 @pytest.mark.parametrize("name", UNPROVEN)
