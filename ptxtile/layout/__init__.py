@@ -1,7 +1,7 @@
 """Coordinate → register, lane, warp, address: axes, tile layouts, swizzles, and what follows from them.
 
-Nothing here knows PTX, tensors or traces; a builder lowers `plan()` itself. Bank conflicts are counted in
-`ptxtile.layout.banks`, which is not loaded with the package.
+Nothing here knows PTX, tensors or traces; a builder lowers `plan()` itself. Not loaded with the package: bank conflicts
+are counted in `ptxtile.layout.banks`, pictures made in `ptxtile.layout.picture` and drawn in `ptxtile.layout.draw`.
 """
 
 from ptxtile.layout.axis import (
@@ -28,6 +28,7 @@ from ptxtile.layout.grouping import Term
 from ptxtile.layout.iters import Iter
 from ptxtile.layout.layout import Replica, TileLayout
 from ptxtile.layout.notation import R, S
+from ptxtile.layout.reading import parse_layout
 from ptxtile.layout.swizzle import ComposeLayout, Layout, Swizzle, as_layout
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "cbz",
     "laneid",
     "m",
+    "parse_layout",
     "tid_in_wg",
     "tx",
     "warpid",

@@ -343,6 +343,27 @@ class TileLayout:
         known = None if multiples is None else tuple(whole(n, "a multiple") for n in multiples)
         return self._of(algebra.window(self.parts, shape, sizes, None, known))
 
+    # -- pictures -------------------------------------------------------------------------------------------
+
+    def svg(
+        self,
+        shape: Sequence[int] | None = None,
+        *,
+        bits: int | None = None,
+        access: int | None = None,
+        along: int = 0,
+    ) -> str:
+        """A picture: an SVG text. What `bits`, `access` and `along` say: `ptxtile.layout.picture.picture`."""
+        from ptxtile.layout import draw, picture  # they stand on this module
+
+        return draw.svg(picture.picture(self, shape, bits=bits, access=access, along=along))
+
+    def _repr_svg_(self) -> str | None:
+        """For notebooks; None, and so only the text, for a layout too large to draw."""
+        from ptxtile.layout import picture
+
+        return self.svg() if self.size() <= picture.MOST_CELLS else None
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Replica:

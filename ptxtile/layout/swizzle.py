@@ -298,6 +298,25 @@ class ComposeLayout:
         """As `TileLayout.window`, before the swizzle: add the start's terms to the window's, then swizzle."""
         return self._over(self.base.window(shape, sizes, multiples))
 
+    def svg(
+        self,
+        shape: Sequence[int] | None = None,
+        *,
+        bits: int | None = None,
+        access: int | None = None,
+        along: int = 0,
+    ) -> str:
+        """A picture: an SVG text. What `bits`, `access` and `along` say: `ptxtile.layout.picture.picture`."""
+        from ptxtile.layout import draw, picture  # they stand on this module
+
+        return draw.svg(picture.picture(self, shape, bits=bits, access=access, along=along))
+
+    def _repr_svg_(self) -> str | None:
+        """For notebooks; None, and so only the text, for a layout too large to draw."""
+        from ptxtile.layout import picture
+
+        return self.svg() if self.size() <= picture.MOST_CELLS else None
+
 
 Layout = TileLayout | ComposeLayout
 
