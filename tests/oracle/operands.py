@@ -51,7 +51,7 @@ def _one(operand: Operand, registers: Registers, lists: int, stores: bool) -> tu
     if kind == "sink":
         return "_", "_"
     if kind == "pair":
-        first, second = (_value(each, registers) for each in operand.elements)
+        first, second = (_one(each, registers, lists, stores) for each in operand.elements)
         return f"{first[0]}|{second[0]}", ("|", first[1], second[1])
     if kind == "vector":
         each = [_one(e, registers, lists, stores) for e in elements(operand)]

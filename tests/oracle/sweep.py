@@ -4,6 +4,7 @@ sound    what the table allows assembles
 tight    what a clause drops is refused: the filling of a line, or one of its operand lists
 floors   at its first version a signature assembles and in the version before it does not; where the table does not
          have it, it is refused
+order    the modifiers in another order are taken, or not, as the table says
 unique   one spelling and one operand list fit one signature (no assembler needed)
 needed   each clause matters: without it, the table would allow something that the assembler refuses
 """
@@ -131,6 +132,11 @@ def cases(line: Line, values: Filling) -> Iterator[Case]:
         yield Case(spelling, statement(spelling, each), floors, removed, line.source, twice)
 
 
+def _now(case: Case) -> list[str]:
+    """The targets that have it in the newest version."""
+    return [target for target in SUPPORTED if target in case.floors and target not in case.removed]
+
+
 def questions(case: Case, chance: random.Random, each: int | None) -> Iterator[Question]:
     """What to ask about a case: all of it, or `each` targets of each kind."""
     facts = targets.facts()
@@ -138,7 +144,7 @@ def questions(case: Case, chance: random.Random, each: int | None) -> Iterator[Q
     def some(names: Sequence[str]) -> Sequence[str]:
         return names if each is None or len(names) <= each else chance.sample(names, each)
 
-    have = [t for t in SUPPORTED if t in case.floors and t not in case.removed]
+    have = _now(case)
     sweep = "sound" if case.floors else "tight"
     for target in some(have):
         yield Question("sound", case.text, target, NEWEST, True, case.source)
@@ -148,6 +154,25 @@ def questions(case: Case, chance: random.Random, each: int | None) -> Iterator[Q
         first = facts.ordinal[case.floors[target]]
         yield Question("floors", case.text, target, facts.versions[first], True, case.source)
         yield Question("floors", case.text, target, facts.versions[first - 1], False, case.source)
+
+
+def reordered(line: Line, values: Filling, chance: random.Random) -> Iterator[Question]:
+    """A filling that the newest version has, its modifiers shuffled: all of them, and two neighbours."""
+    words = [value for value in values if value is not None]
+    listed = [case for case in cases(line, values) if _now(case)]
+    if len(words) < 2 or not listed:
+        return
+    case = chance.choice(listed)
+    place = chance.randrange(len(words) - 1)
+    swapped = [*words[:place], words[place + 1], words[place], *words[place + 2 :]]
+    for order in (chance.sample(words, len(words)), swapped):
+        spelling = line.opcode + "".join(order)
+        found = table.analyse(spelling)
+        if spelling == case.spelling or (found is not None and found.spelling != case.spelling):
+            continue  # the same, or another form, which would take other operands
+        have = _now(case)
+        text = spelling + case.text[len(case.spelling) :]
+        yield Question("order", text, chance.choice(have), NEWEST, found is not None, case.source)
 
 
 def ask(assembler: Assembler, asked: Iterable[Question]) -> list[tuple[Question, str]]:
