@@ -34,7 +34,7 @@ RESIDENT_THREADS = 1 << 16
 """Threads that are on the machine at once; the rest of the grid waits, as on a device that is full."""
 STEP_BUDGET = 20_000_000
 """Instruction issues, each for one group of threads, after which a launch counts as endless."""
-IDLE_LAPS = 8_192
+IDLE_LAPS = 4_096
 """Laps of polling loops, with nothing else happening on the machine, after which it counts as deadlocked."""
 CALL_DEPTH = 1000
 
@@ -68,6 +68,7 @@ class Machine:
         self.random = random.Random(launch.seed)
         self.steps_left = launch.steps
         self.decoded = decoded
+        self.waiting_ctas = 0
         self.parameters = Store("parameter space", windows.PARAM_START, len(launch.parameters), readonly=True)
         self.parameters.write(0, launch.parameters)
         self.ordering = Ordering(self) if launch.sanitize else None
@@ -88,6 +89,7 @@ class Machine:
             ctas = _by_cluster(ctas, grid, cluster)
         most = max(1, RESIDENT_THREADS // (self.block_threads * size)) * size
         for start in range(0, len(ctas), most):
+            self.waiting_ctas = max(0, len(ctas) - start - most)
             Wave(self, ctas[start : start + most]).run()
 
 
@@ -309,6 +311,8 @@ class Wave:
             first = self.thread_name(int(group.threads[0]))
             verb = "polls" if len(group.threads) == 1 else "poll"
             lines.append(f"{count_of(len(group.threads), 'thread')} ({first}, …) {verb} at {at_line(site)}")
+        if self.machine.waiting_ctas:
+            lines.append(f"these leave no room for {count_of(self.machine.waiting_ctas, 'CTA')} of the grid")
         live = int(self.live.sum())
         text = "deadlock: " + ("the 1 thread left waits" if live == 1 else f"all {live} threads left wait")
         where: Site | None = (

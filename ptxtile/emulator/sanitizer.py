@@ -59,6 +59,19 @@ class Sanitizer:
         if strength.acquire or (strength.scope and self.ordering.fences):
             self.ordering.acquire(part, strength)
 
+    def look(self, part: Part, width: int, strength: Strength) -> None:
+        """Like `read`, but leaves no trace: for what polls, and must only not come before an initialisation."""
+        races = self._races(part.store, width)
+        if races is None:
+            return
+        index = part.index(races.grain)
+        writers = races.writes.owner[index]
+        suspects = (writers != NOBODY) & (writers != self.id[part.lanes.where] + 1)
+        if suspects.any():
+            positions = np.flatnonzero(suspects)
+            event = races.writes.event(_spelt(index)[positions])
+            self._refuse(event, part.lanes, positions, strength, "reads", "wrote")
+
     def write(self, part: Part, width: int, strength: Strength, values: Sequence[Bits]) -> None:
         """Threads write: stop on a race with an earlier access, or between threads that write different values."""
         races = self._races(part.store, width)

@@ -25,7 +25,9 @@ programs = st.lists(
     st.recursive(
         leaves,
         lambda inner: st.one_of(
-            st.tuples(st.just("if"), st.integers(0, 7), st.lists(inner, max_size=3), st.lists(inner, max_size=3)),
+            st.tuples(
+                st.just("if"), st.integers(0, 7), st.lists(inner, max_size=3), st.lists(inner, max_size=3)
+            ),
             st.tuples(st.just("loop"), st.integers(1, 5), st.lists(inner, min_size=1, max_size=3)),
         ),
         max_leaves=12,

@@ -230,6 +230,16 @@ def test_waiting_for_what_never_comes(fail):
     )
 
 
+def test_waiting_for_a_cta_that_finds_no_room(fail, monkeypatch):
+    """A device does not start the whole of a large grid at once, and neither does the emulator."""
+    body = MESSAGE.replace("LOAD", ACQUIRE).replace("AFTER", "").replace("STORE", RELEASE)
+    body = body.replace("setp.eq.u32 %p1, %r1, 1", "setp.eq.u32 %p1, %r1, 4")
+    monkeypatch.setattr("ptxtile.emulator.machine.RESIDENT_THREADS", 4)
+    error = fail(body, [np.zeros(1, np.uint32), np.zeros(2, np.uint32)], grid=5, block=1)
+    assert error.kind == "deadlock"
+    assert str(error).splitlines()[-1] == "  these leave no room for 1 CTA of the grid"
+
+
 @pytest.mark.parametrize("lane", [0, 31])
 def test_a_thread_may_wait_for_another_of_its_warp(run, lane):
     """Forward progress within a warp: all lanes but one poll for what that one writes after the loop."""
@@ -244,3 +254,22 @@ def test_a_thread_may_wait_for_another_of_its_warp(run, lane):
     END:
     """
     run(body, [np.zeros(1, np.uint32)])
+
+
+# -- lines
+
+
+def test_lines_are_those_of_the_text_given_or_written():
+    from conftest import kernel
+
+    from ptxtile.emulator import EmulatorError, launch
+    from ptxtile.ir import parse
+
+    text = kernel(
+        "\n\n// a comment\nld.param.u64 %rd1,\n  [A];\n\nst.global.b32\n [%rd1], %r1;", ".param .u64 A"
+    )
+    for module in (text, parse(text)):
+        with pytest.raises(EmulatorError) as caught:
+            launch(module, "k", 1, 1, [np.zeros(1, np.uint32)])
+        line = str(module).splitlines()[caught.value.line - 1]
+        assert line.strip().startswith("st.global.b32")

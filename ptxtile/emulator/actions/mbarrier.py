@@ -201,7 +201,8 @@ def _wait(program: Program, site: Site) -> Run:
     def run(lanes: Lanes) -> None:
         value = _number(lanes, read, 0)
         for part, users in find(lanes, "waits on an mbarrier of"):
-            _touch(part, TOUCH, writes=False)
+            if part.lanes.wave.machine.sanitizer is not None:
+                part.lanes.wave.machine.sanitizer.look(part, 8, TOUCH)
             given = value if part.positions is None else value[part.positions]
             result: Bits = np.zeros(part.lanes.count, np.bool_)
             for offset, positions in users:
