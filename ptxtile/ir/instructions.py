@@ -24,12 +24,14 @@ _MEMO_SIZE = 1 << 16
 class Context:
     """What readings share: the scanner, the grammar's statement parser, and the plans made so far.
 
-    `quick` lets labels, plain `.loc` lines and long lists of numbers be read without the grammar.
+    `quick` lets labels, plain `.loc` lines, declarations that differ from an earlier one only in their name, and long
+    lists of numbers be read without the grammar. `prefixes` are the qualifiers of declarations met so far.
     """
 
     scanner: Scanner
     statement: Callable[[str], object]
     plans: dict[str, Plan] = field(default_factory=dict)
+    prefixes: dict[str, tuple[syntax.Prefix, ...]] = field(default_factory=dict)
     quick: bool = True
 
 

@@ -214,9 +214,30 @@ class Reading:
                 each.isdigit() and len(each) < 10 and each[0] != "0" for each in numbers
             ):
                 return syntax.LocNode((int(numbers[0]), int(numbers[1]), int(numbers[2])), None, None)
-        if kind == "directive" and len(text) > _LONG:
-            return self._long_list(text, start)
+        if kind == "directive":
+            return self._long_list(text, start) if len(text) > _LONG else self._single(text, start)
         return None
+
+    def _single(self, text: str, start: int) -> object | None:
+        """A declaration of one name: its qualifiers are remembered, by their text."""
+        found = self.context.scanner.single.fullmatch(text)
+        if found is None:
+            return None
+        before, name, count, extent = found.groups()
+        known = self.context.prefixes
+        prefixes = known.get(before)
+        if prefixes is None:
+            node = self._parse(text, start)
+            if isinstance(node, syntax.DeclarationNode):
+                if len(known) >= _LONG:
+                    known.clear()
+                known[before] = node.prefixes
+            return node
+        shape = (int(extent),) if extent else ()
+        declarator = syntax.Declarator(
+            syntax.Word(name, found.start(2)), int(count) if count else None, shape, None
+        )
+        return syntax.DeclarationNode(prefixes, (declarator,), prefixes[0].start)
 
     def _long_list(self, text: str, start: int) -> object | None:
         found = self.context.scanner.elements(text)

@@ -45,6 +45,12 @@ class Scanner:
         )
         # the rest of a variable's declaration, after its `=`
         self.initial = re.compile(rf"[^;\"]*(?:{string}[^;\"]*)*;", flags)
+        # one name, perhaps with a range or an extent, after any qualifiers
+        self.single = re.compile(
+            rf"((?:\.[A-Za-z0-9_]+{space}+(?:[0-9]{{1,4}}{space}+)?)+)([%$_][A-Za-z0-9_$]+|[A-Za-z][A-Za-z0-9_$]*)"
+            rf"(?:<([1-9][0-9]{{0,8}})>|\[([1-9][0-9]{{0,8}})\])?{space}*;",
+            flags,
+        )
         # a long list, which is read element by element
         self.flat = re.compile(r"=\s*\{([^{}\";]*)\}\s*;\Z", flags)
         self.number = re.compile(rf"\s*(-?{number})\s*\Z", flags)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ptxtile import isa
+from ptxtile.errors import FormError
 from ptxtile.ir.operand import Arguments, Float, Integer, Operand
 from ptxtile.isa.form import Form, Signature
 
@@ -15,12 +16,23 @@ _LIMIT = 1 << 16
 class Forms(dict[str, Form]):
     """Memo from a spelling, canonical or tolerated, to its form, whatever the target; FormError if there is none."""
 
-    __slots__ = ()
+    def __init__(self) -> None:
+        super().__init__()
+        self.wrong: dict[str, FormError] = {}
 
     def __missing__(self, spelling: str) -> Form:
+        known = self.wrong.get(spelling)
+        if known is not None:
+            raise FormError(str(known), spelling=spelling, reasons=known.reasons)
         form = isa.verdict(spelling).form  # kept if some target had it once, though none has it today
         if form is None:
-            form = isa.validate(spelling)
+            try:
+                form = isa.validate(spelling)
+            except FormError as error:
+                if len(self.wrong) >= _LIMIT:
+                    self.wrong.clear()
+                self.wrong[spelling] = error.with_traceback(None)
+                raise
         if len(self) >= _LIMIT:
             self.clear()
         self[spelling] = form
