@@ -1,0 +1,75 @@
+"""The oracle itself: what it says of lines whose verdict is beyond doubt, and that the sweeps can find a wrong table."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ptxtile.isa import table
+from tests.oracle import sweep
+from tests.oracle.assembler import Assembler, find
+
+
+@pytest.fixture(scope="module")
+def assembler() -> Assembler:
+    path = find()
+    if path is None:
+        pytest.skip("no ptxas: set PTXTILE_PTXAS or install nvidia-cuda-nvcc")
+    return Assembler(path)
+
+
+def test_each_line_is_judged_alone(assembler: Assembler) -> None:
+    lines = [
+        "add.u32 r1, r2, r3;",
+        "add.u33 r1, r2, r3;",
+        "add.u32 r1, r2 r3;",
+        "add.u32 r1, r2, d3;",
+        "bra there;",
+        "add.u32 r1, r2, ;",
+        "mov.b32 r1, in_shared;",
+    ]
+    assert sorted(assembler.refusals(lines, "sm_90", "9.0")) == [1, 2, 3, 5]
+
+
+def test_version_and_target_are_asked_for(assembler: Assembler) -> None:
+    line = ["add.rn.f32x2 d1, d2, d3;"]
+    assert assembler.refusals(line, "sm_100", "8.6") == {}
+    assert set(assembler.refusals(line, "sm_100", "8.5")) == {0}
+    assert set(assembler.refusals(line, "sm_90", "8.6")) == {0}
+
+
+def test_what_only_code_generation_refuses(assembler: Assembler) -> None:
+    line = "cvta.global.u32 r1, r2;"
+    assert assembler.refusals([line], "sm_90", "9.0") == {}
+    assert not assembler.assembles(line, "sm_90", "9.0")
+
+
+def test_every_supported_target_assembles_the_preamble(assembler: Assembler) -> None:
+    for target in sweep.SUPPORTED:
+        assert assembler.assembles("mov.b32 r1, r2;", target, sweep.NEWEST), target
+
+
+def test_a_wrong_table_is_found(assembler: Assembler) -> None:
+    """A spelling too many, a floor too low and a floor too high each make a difference."""
+    question = sweep.Question("sound", "add.rn.f32x2 d1, d2, d3;", "sm_90", "9.0", True, "here")
+    low = replace_question(question, target="sm_100", version="8.5")
+    high = replace_question(question, target="sm_100", version="8.6", wanted=False)
+    right = replace_question(question, target="sm_100", version="8.6")
+    assert [found for found, _ in sweep.ask(assembler, [question, low, high, right])] == [question, low, high]
+
+
+def replace_question(question: sweep.Question, **changes: object) -> sweep.Question:
+    return question._replace(**changes)
+
+
+def test_a_clause_that_is_dropped_has_a_witness() -> None:
+    opcode = table.opcode("fma")
+    assert opcode is not None
+    line = next(
+        each for each in opcode.lines if each.source.startswith("float.isa") and ".f32x2" in each.text
+    )
+    clause = next(each for each in line.clauses if "sm_100" in each.text)
+    witness = next(sweep.witnesses(clause, line, 100, random.Random(0)))
+    assert witness.text == "fma.rn.f32x2 d1, d2, d3, d4;"
+    assert witness.target == "sm_75"
