@@ -133,7 +133,7 @@ def outcome(text: str, plans: dict[str, Plan]) -> str:
         found.append(f"{fault.position}: {fault.message}")
 
     quick = not isinstance(plans, NoPlans)
-    module = Reading(text, Context(shared.scanner, shared.statement, plans, quick), report).read()
+    module = Reading(text, Context(shared.scanner, shared.statement, plans, quick=quick), report).read()
     return "\n".join([write(module), *found])
 
 
