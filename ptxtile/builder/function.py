@@ -29,7 +29,7 @@ from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.operand import Label, Register
 
 P = ParamSpec("P")
-T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True)
 
 _inlining: ContextVar[tuple[object, ...]] = ContextVar("ptxtile_inlining", default=())
 
@@ -45,7 +45,7 @@ class Inlinable(Protocol):
         ...
 
 
-class Function(Generic[P, T]):
+class Function(Generic[P, R_co]):
     """A scalar function.
 
     name         of the Python function
@@ -53,7 +53,7 @@ class Function(Generic[P, T]):
     returns      dtype of the result
     """
 
-    def __init__(self, python: Callable[P, T]) -> None:
+    def __init__(self, python: Callable[P, R_co]) -> None:
         self.source: Source = read(python)
         self.name = self.source.name
         self.parameters = self.source.parameters
@@ -64,7 +64,7 @@ class Function(Generic[P, T]):
         parts = ", ".join(f"{name}: {dtype!r}" for name, dtype in self.parameters)
         return f"<@pt.function {self.name}({parts}) -> {self.returns!r}>"
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Inline the function into the current trace; TraceError outside one."""
         if tracing.active() is None:
             raise TraceError(
@@ -76,7 +76,7 @@ class Function(Generic[P, T]):
                 f"{self.name} takes its arguments by position" + location.quote(location.here())
             )
         trace = cast(Trace, tracing.emitter(self.name))
-        return cast(T, self.inline(trace, args))
+        return cast(R_co, self.inline(trace, args))
 
     def inline(self, trace: Trace, arguments: Sequence[object]) -> Scalar:
         """Append the function's instructions for these arguments and return its result, a value of dtype `returns`.
@@ -107,7 +107,7 @@ class Function(Generic[P, T]):
             _inlining.reset(token)
 
 
-def function(python: Callable[P, T]) -> Function[P, T]:
+def function(python: Callable[P, R_co]) -> Function[P, R_co]:
     """Make a scalar function of a Python function whose parameters and result are annotated with dtypes.
 
     TraceError if it has no source, or contains what a scalar function may not.
