@@ -1,0 +1,490 @@
+"""The kernel object: specialisations, arguments, sizes, signatures, threads, equal bytes for equal input."""
+
+# ruff: noqa: E501 - messages in one piece
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pytest
+
+import ptxtile as pt
+from ptxtile import EmulatorError, LayoutError, OperandError, TargetError, TraceError, ptx, tracing
+
+DEVICE = "emulator"
+WIDTH = 32
+
+
+@pt.kernel(grid=1, block=WIDTH)
+def scale(A: pt.Tensor((WIDTH,), pt.float32), *, factor: object = 2.0, twice: bool = False):
+    t = pt.thread_idx("x")
+    A[t] = A[t] * factor
+    if twice:
+        A[t] = A[t] * factor
+
+
+@pt.kernel(grid=lambda N: -(-N // 64), block=64)
+def add(
+    X: pt.Tensor(("N",), pt.float32),
+    Y: pt.Tensor(("N",), pt.float32),
+    a: pt.float32,
+    out: pt.Tensor(("N",), pt.float32),
+):
+    i = pt.block_idx("x") * 64 + pt.thread_idx("x")
+    with pt.if_(i < X.shape[0]):
+        out[i] = X[i] * a + Y[i]
+
+
+def run(kernel: pt.Kernel, *args: object, **options: object) -> None:
+    kernel.launch(*args, device=DEVICE, **options)
+
+
+def ones(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+# --- specialisation -------------------------------------------------------------------------------------------------
+def test_each_static_value_is_a_kernel_of_its_own():
+    a = ones(WIDTH)
+    run(scale, a)
+    run(scale, a, factor=3.0, twice=True)
+    assert (a == 18).all()
+    assert scale.ptx() is scale.ptx()
+    assert scale.ptx(twice=True) != scale.ptx() == scale.ptx(twice=False)
+
+
+def test_equal_numbers_of_different_kinds_are_different_values():
+    zero, minus = scale.ptx(factor=0.0), scale.ptx(factor=-0.0)
+    assert "0f00000000" in zero and "0f80000000" in minus
+
+    @pt.kernel(grid=1, block=1)
+    def kinds(A: pt.Tensor((1,), pt.int32), *, values: tuple[object, ...]):
+        A[0] = sum(10**i for i, value in enumerate(values) if type(value) is int)
+
+    texts = {kinds.ptx(values=values) for values in ((1, 0), (True, 0), (1.0, 0), (1, False), (1, 0.0))}
+    assert len(texts) == 3  # 11, 10 and 1: by kind, not by equality
+
+
+def test_block_and_grid_may_be_set_at_the_launch():
+    @pt.kernel(grid=1, block=4)
+    def dims(Out: pt.Tensor((3,), pt.uint32)):
+        Out[0] = pt.block_dim("x")
+        Out[1] = pt.block_dim("y")
+        Out[2] = pt.grid_dim("x")
+
+    out = np.zeros(3, np.uint32)
+    run(dims, out)
+    np.testing.assert_array_equal(out, [4, 1, 1])
+    run(dims, out, block=(8, 2), grid=1)
+    np.testing.assert_array_equal(out, [8, 2, 1])
+    assert ".reqntid 4, 1, 1" in dims.ptx()
+
+
+def test_the_block_may_depend_on_static_values():
+    @pt.kernel(grid=1, block=lambda n: n)
+    def sized(Out: pt.Tensor((1,), pt.uint32), *, n: int = 16):
+        Out[0] = pt.block_dim("x")
+
+    out = np.zeros(1, np.uint32)
+    for n in (16, 48):
+        run(sized, out, n=n)
+        assert out[0] == n
+
+
+def test_targets():
+    assert scale.module().target == "sm_75"
+    assert scale.module("sm_90a").target == "sm_90a"
+    assert ".target sm_100a" in scale.ptx("sm_100a")
+
+    @pt.kernel(grid=1, block=1, target="sm_80")
+    def pinned(A: pt.Tensor((1,), pt.float32)):
+        ptx.add.rn.f32x2(pt.reg(pt.uint64), pt.reg(pt.uint64), pt.reg(pt.uint64))
+
+    with pytest.raises((TargetError, pt.FormError)) as caught:
+        pinned.ptx()
+    assert "sm_80" in str(caught.value) and "add.rn.f32x2" in str(caught.value)
+    with pytest.raises(TargetError):
+        scale.ptx("sm_31415")
+
+
+# --- run-time sizes -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 200])
+def test_one_kernel_serves_every_size(n):
+    x, y, out = np.arange(n, dtype=np.float32), ones(n), np.zeros(n, np.float32)
+    run(add, x, y, 3.0, out)
+    np.testing.assert_array_equal(out, 3 * x + 1)
+
+
+def test_sizes_and_scalars_reach_the_grid():
+    @pt.kernel(grid=lambda N, rows, half: (N // half, rows), block=1)
+    def count(A: pt.Tensor(("N",), pt.uint32), rows: pt.uint32, *, half: int = 2):
+        A[pt.block_idx("y") * 2 + pt.block_idx("x")] = pt.grid_dim("x") * 10 + pt.grid_dim("y") + rows
+
+    a = np.zeros(4, np.uint32)
+    run(count, a, 2)
+    np.testing.assert_array_equal(a, [24] * 4)
+
+
+def test_aliased_overlapping_and_strided_arrays():
+    a = np.arange(64, dtype=np.float32)
+    run(add, a, a, 1.0, a)
+    np.testing.assert_array_equal(a, 2 * np.arange(64, dtype=np.float32))
+    wide = np.zeros((64, 2), np.float32)
+    run(add, ones(64), ones(64), 1.0, wide[:, 1])
+    np.testing.assert_array_equal(wide, [[0, 2]] * 64)
+    backwards = np.zeros(64, np.float32)
+    run(add, np.arange(64, dtype=np.float32), np.zeros(64, np.float32), 1.0, backwards[::-1])
+    np.testing.assert_array_equal(backwards, np.arange(64)[::-1])
+
+
+def test_overlapping_arrays_share_memory():
+    """So a thread overwrites what another still reads, and the sanitizer says so."""
+    b = np.arange(96, dtype=np.float32)
+    with pytest.raises(EmulatorError) as caught:
+        run(add, b[32:], b[32:], 1.0, b[:64])
+    assert caught.value.kind == "race"
+
+
+def test_an_array_that_may_not_be_written():
+    a = ones(WIDTH)
+    a.flags.writeable = False
+    x = ones(64)
+    x.flags.writeable = False
+    out = np.zeros(64, np.float32)
+    run(add, x, x, 1.0, out)  # read only is fine where the kernel only reads
+    assert (out == 2).all() and (a == 1).all()
+
+
+ARGUMENTS = [
+    ((ones(8), ones(8), 1.0), "add takes 4 arguments (X, Y, a, out); 3 were given"),
+    ((ones(8).astype(np.float64), ones(8), 1.0, ones(8)), "add: argument 'X' is float64 and must be float32"),
+    ((ones(8), ones(9), 1.0, ones(8)), "add: argument 'Y': the size N is 9 here and 8 in 'X'"),
+    ((ones(8), ones(2, 4), 1.0, ones(8)), "add: argument 'Y' has shape (2, 4) and must have (N)"),
+]
+
+
+@pytest.mark.parametrize(("args", "expected"), ARGUMENTS)
+def test_arguments_are_checked(args, expected):
+    with pytest.raises(OperandError) as caught:
+        run(add, *args)
+    assert str(caught.value) == expected
+
+
+def test_fixed_and_multiple_sizes_are_checked():
+    @pt.kernel(grid=1, block=1)
+    def fixed(
+        A: pt.Tensor((pt.dim("M", multiple_of=4), 3), pt.float32),
+        B: pt.Tensor((pt.dim("M", multiple_of=6),), pt.float32),
+    ):
+        pass
+
+    for args, expected in [
+        ((ones(12, 4), ones(12)), "fixed: argument 'A' has shape (12, 4) and must have (M, 3)"),
+        ((ones(8, 3), ones(8)), "fixed: argument 'A': the size M is 8 and must be a multiple of 12"),
+    ]:
+        with pytest.raises(OperandError) as caught:
+            run(fixed, *args)
+        assert str(caught.value) == expected
+    run(fixed, ones(12, 3), ones(12))
+
+
+def test_a_size_has_31_bits():
+    huge = np.broadcast_to(np.float32(0), (1 << 31,))
+    with pytest.raises(OperandError) as caught:
+        run(add, huge, huge, 1.0, huge)
+    assert (
+        str(caught.value)
+        == "add: argument 'X': the size N is 2147483648; a run-time size is at most 2**31 - 1"
+    )
+
+
+def test_keywords():
+    for options, expected in [
+        ({"speed": 1}, "scale: unknown keyword 'speed'; its static parameters are factor, twice"),
+        ({"factor": [1]}, "scale: the static parameter 'factor' must be hashable, not [1]"),
+    ]:
+        with pytest.raises(OperandError) as caught:
+            run(scale, ones(WIDTH), **options)
+        assert str(caught.value) == expected
+    with pytest.raises(OperandError) as caught:
+        run(add, speed=1)
+    assert str(caught.value) == "add: unknown keyword 'speed'; it has no static parameters"
+
+    @pt.kernel(grid=1, block=1)
+    def needs(A: pt.Tensor((1,), pt.float32), *, n: int):
+        A[0] = float(n)
+
+    with pytest.raises(OperandError) as caught:
+        needs.ptx()
+    assert str(caught.value) == "needs: the static parameter 'n' needs a value"
+    assert "0f40400000" in needs.ptx(n=3)
+
+
+# --- signatures -----------------------------------------------------------------------------------------------------
+def make(function: object, grid: object = 1, block: object = 1, **options: object) -> pt.Kernel:
+    return pt.kernel(grid=grid, block=block, **options)(function)  # type: ignore[arg-type]
+
+
+def test_annotations_of_every_kind():
+    size = 4  # a name of this function, in an annotation that is text (this module postpones them)
+
+    @pt.kernel(grid=1, block=1)
+    def forms(
+        A: Annotated[pt.Tensor, pt.Tensor((size,), pt.float32)],
+        B: pt.Tensor((size,), "float32"),
+        P: Annotated[pt.Pointer, pt.Pointer(np.float32)],
+        n: pt.int32,
+        flag: pt.bool_,
+    ):
+        with pt.if_(flag):
+            B[n] = A[n] + P[size - 1]
+
+    a, b = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    run(forms, a, b, a, 2, True)
+    run(forms, a, b, a, 1, False)
+    np.testing.assert_array_equal(b, [0, 0, 5, 0])
+
+
+def test_closures_and_globals_are_seen():
+    factors = [pt.float32(3), WIDTH]
+
+    @pt.kernel(grid=1, block=WIDTH)
+    def closed(A: pt.Tensor((WIDTH,), pt.float32)):
+        t = pt.thread_idx("x")
+        A[t] = A[t] * factors[0] + float(factors[1])
+
+    a = ones(WIDTH)
+    run(closed, a)
+    assert (a == 35).all()
+
+
+def _positional(A: pt.float32, /):
+    pass
+
+
+def _starred(*A: pt.float32):
+    pass
+
+
+def _dictionary(**A: pt.float32):
+    pass
+
+
+def _bare(A):
+    pass
+
+
+def _defaulted(a: pt.float32 = 1.0):
+    pass
+
+
+def _python(a: int):
+    pass
+
+
+def _undefined(a: Undefined):  # noqa: F821
+    pass
+
+
+def _two(a: Annotated[pt.Tensor, 1, 2]):
+    pass
+
+
+def _size_name(N: pt.uint32, A: pt.Tensor(("N",), pt.float32)):
+    pass
+
+
+def _size_in_ptx(size_N: pt.uint32, A: pt.Tensor(("N",), pt.float32)):
+    pass
+
+
+NAMED = "a kernel's parameters are named one by one, static ones after a *"
+SIGNATURES = [
+    (_positional, f"_positional: parameter 'A' is positional-only; {NAMED}"),
+    (_starred, f"_starred: parameter 'A' is variadic positional; {NAMED}"),
+    (_dictionary, f"_dictionary: parameter 'A' is variadic keyword; {NAMED}"),
+    (_bare, "_bare: parameter 'A' has no annotation; write A: pt.Tensor(shape, dtype), a dtype or pt.Pointer(dtype), or make it keyword-only if it is a static Python value"),
+    (_defaulted, "_defaulted: parameter 'a' has a default, which only static (keyword-only) parameters may have: arguments of a launch are all given"),
+    (_python, "parameter 'a' is annotated <class 'int'>: a parameter is a pt.Tensor(shape, dtype), a dtype, a pt.Pointer(dtype), or keyword-only if it is a static Python value"),
+    (_undefined, "_undefined: the annotation of 'a', 'Undefined', fails: name 'Undefined' is not defined"),
+    (_two, "_two: Annotated parameter 'a' needs one pt.Tensor(…) or pt.Pointer(…)"),
+    (_size_name, "the run-time size 'N' and a parameter share a name"),
+    (_size_in_ptx, "the parameter 'size_N' has the name that the run-time size 'N' takes in PTX"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "expected"), SIGNATURES)
+def test_signatures_are_checked(function, expected):
+    with pytest.raises(TraceError) as caught:
+        make(function)
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"block": 1025}, "block=1025 has 1025 threads; a CTA has at most 1024"),
+        ({"block": (32, 33)}, "block=(32, 33) has 1056 threads; a CTA has at most 1024"),
+        ({"block": 0}, "block=0: 0 is less than 1"),
+        ({"block": 1.5}, "block=1.5: one to three integers are due"),
+        ({"block": (1, 1, 1, 1)}, "block=(1, 1, 1, 1): one to three integers are due"),
+        ({"grid": True}, "grid=True: one to three integers are due"),
+        ({"grid": ()}, "grid=(): one to three integers are due"),
+        ({"cluster": -1}, "cluster=-1: -1 is less than 1"),
+    ],
+)
+def test_launch_shapes_are_checked(options, expected):
+    with pytest.raises(TraceError) as caught:
+        make(_nothing, **options)
+    assert str(caught.value) == expected
+
+
+def _nothing():
+    pass
+
+
+def test_names():
+    def größe():
+        pass
+
+    for function, expected in [
+        (
+            größe,
+            "'größe' cannot name an entry in PTX: letters, digits and _ (not _ alone, not WARP_SZ) are allowed",
+        ),
+        (
+            lambda: None,
+            "'<lambda>' cannot name an entry in PTX: letters, digits and _ (not _ alone, not WARP_SZ) are allowed",
+        ),
+    ]:
+        with pytest.raises(TraceError) as caught:
+            make(function)
+        assert str(caught.value) == expected
+    with pytest.raises(TraceError) as caught:
+        make(print)
+    assert str(caught.value) == "@pt.kernel decorates a Python function, not <built-in function print>"
+
+
+def test_what_the_grid_may_ask_for():
+    with pytest.raises(TraceError) as caught:
+        run(make(_nothing, grid=lambda M: M))
+    assert str(caught.value) == "_nothing: grid= asks for 'M'; it may ask for nothing"
+
+
+# --- tracing --------------------------------------------------------------------------------------------------------
+def test_a_kernel_calls_no_kernel():
+    scale.ptx()
+
+    @pt.kernel(grid=1, block=1)
+    def outer(A: pt.Tensor((1,), pt.float32)):
+        scale(A)
+
+    with pytest.raises(TraceError) as caught:
+        outer.ptx()
+    assert (
+        str(caught.value)
+        == "scale was launched inside a trace: a kernel calls no kernel; inline a @pt.function instead"
+    )
+
+    @pt.kernel(grid=1, block=1)
+    def nested(A: pt.Tensor((1,), pt.float32)):
+        make(_nothing).ptx()
+
+    with pytest.raises(TraceError) as caught:
+        nested.ptx()
+    assert str(caught.value) == "a kernel cannot be traced while another is being traced in the same thread"
+    assert tracing.active() is None
+
+
+def test_an_error_leaves_no_trace_behind():
+    @pt.kernel(grid=1, block=1)
+    def fails(A: pt.Tensor((1,), pt.float32)):
+        raise ZeroDivisionError("the user's own")
+
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            fails.ptx()
+    scale.ptx(factor=17.0)
+
+
+def test_two_threads_trace_at_once():
+    barrier = threading.Barrier(2, timeout=30)
+    texts: dict[int, str] = {}
+
+    def work(number: int) -> None:
+        @pt.kernel(grid=1, block=1)
+        def mine(A: pt.Tensor((4,), pt.float32)):
+            for i in range(4):
+                barrier.wait()
+                A[i] = float(number)
+
+        texts[number] = mine.ptx()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts[1].count("0f3F800000") == 4 and texts[2].count("0f40000000") == 4
+    assert texts[1].replace("0f3F800000", "0f40000000") == texts[2]
+
+
+def test_equal_input_gives_equal_bytes():
+    def build() -> pt.Kernel:
+        @pt.kernel(grid=1, block=64)
+        def same(A: pt.Tensor(("M", 64), pt.float32), n: pt.uint32):
+            t = pt.thread_idx("x")
+            sh = pt.alloc_shared((64,), pt.float32)
+            with pt.if_(n < A.shape[0]):
+                sh[t] = A[n, t]
+                pt.cta_sync()
+                A[n, t] = sh[63 - t] + pt.exp(sh[t])
+
+        return same
+
+    assert build().ptx() == build().ptx()
+
+
+def test_every_process_gives_the_same_bytes():
+    root = Path(__file__).resolve().parents[1]
+    code = "import sys; sys.path.insert(0, 'examples'); import activation; sys.stdout.write(activation.activation.ptx())"
+    texts = []
+    for seed in ("0", "4242"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=root,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        texts.append(done.stdout)
+    assert texts[0] == texts[1]
+    assert texts[0].startswith(".version")
+
+
+def test_descriptions_outside_a_trace():
+    with pytest.raises(TraceError) as caught:
+        pt.Tensor((4,), pt.float32)[0]
+    assert str(caught.value).startswith("indexing a Tensor was called outside a trace: ")
+    with pytest.raises(LayoutError) as caught_layout:
+        pt.Tensor(("M",), pt.float32, pt.S[4])
+    assert (
+        str(caught_layout.value)
+        == "a tensor with run-time sizes is row-major: (pt.dim('M'),) cannot take a layout"
+    )
+    with pytest.raises(LayoutError) as caught_size:
+        pt.dim("2M")
+    assert str(caught_size.value) == "a run-time size is named by an identifier, not '2M'"
+    with pytest.raises(TraceError) as caught_pointer:
+        pt.Pointer(pt.float32)[0]
+    assert (
+        str(caught_pointer.value)
+        == "pt.Pointer(pt.float32) describes an argument; it has an address only inside a kernel's trace"
+    )
