@@ -29,6 +29,8 @@ def bind(form: Form, shapes: tuple[Shape, ...]) -> Signature:
 
 def fits(operand: Operand, shape: Shape) -> bool:
     """Whether one operand may have this shape."""
+    if operand.loose:
+        return _loose(operand, shape)
     if operand.kind == "value" and isinstance(shape, str):
         return _value(operand, shape)
     if not isinstance(shape, str):
@@ -108,6 +110,18 @@ def elements(operand: Operand) -> Sequence[Operand]:
     return (one,) * operand.length
 
 
+def _loose(operand: Operand, shape: Shape) -> bool:
+    """Whether a value or vector fits an operand of which the assembler asks no more than that it be wide enough."""
+    parts = shape[1:] if isinstance(shape, tuple) and shape[0] == "{" else (shape,)
+    own = types.type_bits(operand.type) if operand.type is not None else 0
+    if len(parts) not in (1, 2, 4):
+        return False
+    wide = max(types.REGISTER_BITS.get(each, own) if isinstance(each, str) else 0 for each in parts)
+    if len(parts) * wide < operand.length * own:
+        return False
+    return all(isinstance(each, str) and _value(operand, each) for each in parts)
+
+
 def _base(operand: Operand, shape: Shape) -> bool:
     if not isinstance(shape, str):
         return False
@@ -180,7 +194,8 @@ def _written(operand: Operand) -> str:
 def takes(operand: Operand) -> str:
     """Words for what may stand at an operand: "a .f32 register (f32, b32) or a float literal"."""
     if operand.kind == "vector":
-        return f"a vector of {operand.length} elements, each {takes(elements(operand)[0])}"
+        wider = ", or one as wide" if operand.loose else ""
+        return f"a vector of {operand.length} elements{wider}, each {takes(elements(operand)[0])}"
     if operand.kind == "pair":
         return f"a pair p|q, each {takes(operand.elements[0])}"
     if operand.kind == "address":

@@ -201,14 +201,17 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         literals=literals if literal else frozenset(),
         choices=choices,
         multiple=multiple,
+        loose="loose" in flags,
     )
 
 
 def _registers(known: types.Type, declared: Declaration) -> frozenset[str]:
     """The register types that may stand for the operand: its type's, wider ones, or the carrier alone."""
     flags = {each[1] for each in declared.attributes if each[0] == "flag"}
-    if "untyped" in flags:
+    if "exact" in flags:
         return frozenset([known.carrier])
+    if {"wide", "loose"} <= flags:
+        return frozenset(types.REGISTER_BITS) - {"pred"}
     return types.wider(known.name) if "wide" in flags else known.registers
 
 
