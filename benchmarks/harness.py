@@ -194,7 +194,7 @@ def machine() -> Facts:
         "cores": os.cpu_count(),
         "load before": [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None,
         "python": platform.python_version(),
-        "commit": _said("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"),
+        "commit": _said("git", "-C", str(ROOT), "describe", "--always", "--dirty"),
         "driver": _said("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
     }
 
