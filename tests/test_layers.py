@@ -24,18 +24,19 @@ LEVELS: Mapping[str, set[str]] = {
     "measure": {""},
     "kernels": {""},
     "interop": {""},
-    "cli": {"", "measure", "kernels", "interop"},
+    "doctor": {"", "isa", "driver", "execute"},
+    "cli": {"", "measure", "kernels", "interop", "doctor"},
     "__main__": {"cli"},
 }
 # Modules that other parts may import by name; the rest of a part is entered through its `__init__`. `builder` is open,
 # since `tile` and `launchable` are made of it.
 DOORS: Mapping[str, set[str]] = {
-    "isa": {"bind", "form"},
+    "isa": {"bind", "cache", "form"},
     "ir": {"inference", "instruction", "module", "operand", "reader", "tensor_map", "writer"},
     "layout": set(),
     "driver": set(),
     "emulator": set(),
-    "execute": set(),
+    "execute": {"cache"},
     "tile": set(),
 }
 LARK = {"ptxtile.isa.notation", "ptxtile.ir.reader"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from html import escape
 
 from ptxtile.layout.picture import Cell, Picture
 
@@ -21,6 +20,10 @@ _FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', mono
 _MARGIN = 14.0
 _OUTER_GAP, _INNER_GAP = 9.0, 2.0
 _SMALL = 2048  # cells; above, they are drawn without labels
+
+
+def _escaped(words: str) -> str:
+    return words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _linear(channel: float) -> int:
@@ -76,7 +79,7 @@ def _gaps(lines: Sequence[Sequence[Cell | None]], step: float) -> list[float]:
 
 
 def _text(x: float, y: float, words: str, size: float, fill: str, extra: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}"{extra}>{escape(words)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}"{extra}>{_escaped(words)}</text>'
 
 
 class _Panel:
@@ -108,7 +111,7 @@ class _Panel:
         red, green, blue = _rgb(cell)
         box = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
         fill = f"#{red:02x}{green:02x}{blue:02x}"
-        parts = [f'<g><title>{escape(cell.title)}</title><rect {box} fill="{fill}"/>']
+        parts = [f'<g><title>{_escaped(cell.title)}</title><rect {box} fill="{fill}"/>']
         if near[0] == 0.0 and self.labelled:  # a hairline between registers of one thread
             parts.append(
                 f'<path d="M{x:.1f} {y + 3:.1f}v{height - 6:.1f}" stroke="{_DARK}" stroke-opacity=".18"/>'

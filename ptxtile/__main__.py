@@ -1,0 +1,5 @@
+"""`python -m ptxtile …` is `ptxtile …`."""
+
+from ptxtile.cli import main
+
+raise SystemExit(main())
