@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ptxtile.errors import TileError
 from ptxtile.ir.instruction import Guard
-from ptxtile.ir.operand import Address, Negated, Operand, Pair, Register, Vector
+from ptxtile.ir.operand import Address, Float, Integer, Negated, Operand, Pair, Register, Vector
 
 Issues = Sequence[Sequence[Register]]
 Column = Sequence[Operand]
@@ -27,10 +27,14 @@ def check(what: str, written: Sequence[tuple[str, Issues]], read: Sequence[tuple
     if not writer:
         return
     for name, column in read:
+        if isinstance(column[0], (Integer, Float)):
+            continue  # the operands of a column are of one kind
         for repeat, operand in enumerate(column):
-            for register in registers_of(operand):
-                before = writer.get(register)
-                if before is not None and before < repeat:
+            # Most operands are registers: asked first, since tiles have thousands of repeats.
+            registers = (operand,) if type(operand) is Register else tuple(registers_of(operand))
+            for register in registers:
+                before = writer.get(register, repeat)
+                if before < repeat:
                     raise TileError(
                         f"{what}: repeat {repeat} reads {name} from {register}, which repeat {before} has already "
                         "overwritten; in place is fine only element by element: copy first, or go the other way"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Union
 
+from ptxtile import location
 from ptxtile.builder import convert, slots
 from ptxtile.builder.convert import Mismatch
 from ptxtile.builder.storage import Registers
@@ -56,10 +57,11 @@ def apply(
 def emit(trace: Trace, form: Form, columns: Sequence[Sequence[Operand]], guards: predicate.Guards) -> None:
     """Append one instruction a row; every row has operands of the same kinds, so one binding serves all."""
     bound: Signature | None = None
+    noted = trace.source or location.mark(2)
     for row, guard in zip(zip(*columns), guards):
         if bound is None:
             bound = bind(form, tuple(word.shape for word in row))
-        trace.append(form, bound, row, guard)
+        trace.append(form, bound, row, guard, noted)
 
 
 def _parts(form: Form, slot: Slot, given: object) -> list[Part]:
