@@ -1,9 +1,10 @@
 """Coordinate → register, lane, warp, address: axes, tile layouts, swizzles, and what follows from them.
 
-Nothing here knows PTX, tensors or traces; a builder lowers `plan()` itself. Not loaded with the package: bank conflicts
-are counted in `ptxtile.layout.banks`, pictures made in `ptxtile.layout.picture` and drawn in `ptxtile.layout.draw`.
+Nothing here knows PTX, tensors or traces; a builder lowers `plan()` itself. `picture` says what there is to see of a
+layout, with its bank conflicts, and `draw` makes SVG or text of it.
 """
 
+from ptxtile.layout import draw as draw, picture as picture
 from ptxtile.layout.axis import (
     AXES,
     Axis,
@@ -53,9 +54,11 @@ __all__ = [
     "cbx",
     "cby",
     "cbz",
+    "draw",
     "laneid",
     "m",
     "parse_layout",
+    "picture",
     "tid_in_wg",
     "tx",
     "warpid",
