@@ -33,7 +33,7 @@ LEVELS: Mapping[str, set[str]] = {
 DOORS: Mapping[str, set[str]] = {
     "isa": {"bind", "cache", "form"},
     "ir": {"inference", "instruction", "module", "operand", "reader", "tensor_map", "writer"},
-    "layout": set(),
+    "layout": {"banks", "descriptor", "draw", "fragment", "shared"},  # not loaded with the package
     "driver": set(),
     "emulator": set(),
     "execute": {"cache"},
