@@ -77,7 +77,7 @@ def _reads(wanted: str, given: str) -> bool:
 def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
     mark, *parts = shape
     if mark == ".":
-        return operand.kind == "value" and parts[0] in operand.selector and parts[1] in operand.registers
+        return operand.kind == "value" and _part(operand, parts[0]) and parts[1] in operand.registers
     if mark == "{" and operand.single and operand.kind == "value":
         return len(parts) == 1 and fits(operand, parts[0])
     if mark == "{":
@@ -97,6 +97,18 @@ def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
             and all(map(fits, inner, parts[1:]))
         )
     return mark == "(" and operand.kind == "list"
+
+
+def _part(operand: Operand, word: Shape) -> bool:
+    """Whether `word` selects a part: in a selector of the table, x, y, z and w stand for digits, 0 to 3 of halves
+    (h), 0 to 7 of bytes (b).
+    """
+    for selector in operand.selector:
+        if word == selector:
+            return True
+        if selector[-1] in "yw" and isinstance(word, str) and len(word) == len(selector) and word[0] == selector[0]:
+            return set(word[1:]) <= set("0123" if word[0] == "h" else "01234567")
+    return False
 
 
 def elements(operand: Operand) -> Sequence[Operand]:
