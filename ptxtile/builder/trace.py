@@ -114,6 +114,8 @@ class Trace:
         """The `if_` block that has just ended (`builder.control`), for an `else_` directly after it."""
         self.assumptions: list[object] = []
         """The conditions that `pt.assume` took for granted."""
+        self.directives: list[Directive] = []
+        """What `pt.directive` said to the assembler about this entry."""
         self._plans: dict[Form, tuple[tuple[type, ...], Signature, bool]] = {}
 
     # --- registers and values -------------------------------------------------------------------------------------
@@ -127,7 +129,7 @@ class Trace:
         self, dtype: DType, operand: Operand | None = None, *, extent: object = None, mutable: bool = False
     ) -> Scalar:
         """A run-time value of `dtype` that belongs to the current block; in a new register unless one is given."""
-        made: Scalar = object.__new__(dtype)
+        made: Scalar = object.__new__(dtype)  # type: ignore[arg-type]
         made.value = None
         made.operand = self.register(dtype.register) if operand is None else operand
         made.block = self.block
@@ -297,7 +299,7 @@ class Trace:
         if self.shared.dynamic:
             body = [self._resolved(statement) for statement in body]
         function = Function(
-            self.name, True, tuple(parameters), (), tuple(directives), "visible", tuple(body), (), mark
+            self.name, True, tuple(parameters), (), (*directives, *self.directives), "visible", tuple(body), (), mark
         )
         return Traced(function, tuple(outside), self.shared.dynamic)
 

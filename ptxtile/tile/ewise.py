@@ -72,10 +72,11 @@ def _ewise(
         else:
             columns.append([_scalar(trace, what, name, dtype, given)] * len(rows))
     guards = predicate.guards(trace, what, pred, group, repeat, len(rows))
-    read = [
-        (name, [value.operand for value in column if isinstance(value.operand, Register)])
-        for (name, _), column in zip(function.parameters, columns)
-    ]
+    read: list[tuple[str, list[Register]]] = []
+    for (name, _), column in zip(function.parameters, columns):
+        known = [value.operand for value in column if isinstance(value.operand, Register)]
+        if known:  # a constant has no register
+            read.append((name, known))
     overlap.check(what, [(f"{what}: dst", rows)], [*read, *overlap.guarded(guards)])
     move = "mov.pred" if dst.dtype is bool_ else f"mov.b{max(dst.dtype.bits, 16)}"
     for index, row in enumerate(rows):

@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 import pytest
+from tile.running import assembles, failure, lines, machines, message
 
 import ptxtile as pt
 from ptxtile import S, TraceError, ptx
-from tile.running import assembles, failure, lines, machines, message
 
 PARAMS = {
     "A": pt.Tensor((64, 64), pt.float32),

@@ -1,16 +1,15 @@
 """Raw instructions: operands as written, what they return, what they refuse."""
 
-# ruff: noqa: E501 - messages in one piece
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tile.running import assembles, failure, lines, machines, message
 
 import ptxtile as pt
 from ptxtile import OperandError, TraceError, ptx
-from tile.running import assembles, failure, lines, machines, message
 
 PARAMS = {
     "A": pt.Tensor((64, 4), pt.float32),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tile.running import assembles, failure, lines, machines, message, module
 
 import ptxtile as pt
 from ptxtile import ComposeLayout, LayoutError, OperandError, S, TraceError, laneid, tile
-from tile.running import assembles, failure, lines, machines, message, module
 
 
 @machines
@@ -79,8 +79,8 @@ REFUSED = [
     ),
     (
         lambda k: pt.alloc_local((4,), pt.float32)[k.n], TraceError,
-        "registers have no addresses: an index of pt.Tensor((4,), pt.float32, TileLayout(S[4])) is known at run time only; unroll "
-        "with a Python loop, or keep the data in shared or local memory",
+        ("registers have no addresses: an index of pt.Tensor((4,), pt.float32, TileLayout(S[4])) is known at run time only; unroll "
+        "with a Python loop, or keep the data in shared or local memory"),
     ),
     (
         lambda k: pt.alloc_local((4,), pt.float32)[k.n : k.n + 2], LayoutError,
@@ -96,8 +96,8 @@ REFUSED = [
     ),
     (
         lambda k: k.A.__setitem__(0, k.n), OperandError,
-        "storing into pt.Tensor((4,), pt.int32, TileLayout(S[4])): the value is uint32 and must be int32; convert it with "
-        "pt.cast(value, pt.int32)",
+        ("storing into pt.Tensor((4,), pt.int32, TileLayout(S[4])): the value is uint32 and must be int32; convert it with "
+        "pt.cast(value, pt.int32)"),
     ),
     (lambda k: k.A.__setitem__(0, "one"), OperandError, "storing into pt.Tensor((4,), pt.int32, TileLayout(S[4])): 'one' is no int32"),
     (
@@ -106,8 +106,8 @@ REFUSED = [
     ),
     (
         lambda k: pt.alloc_local((4,), pt.float32).view(pt.float64), LayoutError,
-        "registers of float32 cannot be read as float64: each holds 32 bits; nothing is repacked silently (mov.b32 and its kin pack "
-        "and unpack)",
+        ("registers of float32 cannot be read as float64: each holds 32 bits; nothing is repacked silently (mov.b32 and its kin pack "
+        "and unpack)"),
     ),
 ]  # fmt: skip
 

@@ -1,6 +1,5 @@
 """`tile.ewise`: functions with control flow at every coordinate, and what is refused."""
 
-# ruff: noqa: E501 - messages in one piece
 from __future__ import annotations
 
 import numpy as np
@@ -18,8 +17,7 @@ def bent(x: pt.float32) -> pt.float32:
     if x > 0.0:
         return x * 2
     elif x < -1.0:
-        y = x - 1
-        return y
+        return x - 1
     else:
         return pt.float32(0)
 
