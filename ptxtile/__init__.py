@@ -33,6 +33,26 @@ if TYPE_CHECKING:
         Function as Function,
         function as function,
     )
+    from ptxtile.builder.hopper.barriers import (
+        mbarrier as mbarrier,
+        named_barrier as named_barrier,
+        ring as ring,
+    )
+    from ptxtile.builder.hopper.cluster import (
+        cluster_arrive as cluster_arrive,
+        cluster_sync as cluster_sync,
+        cluster_wait as cluster_wait,
+        mapa as mapa,
+    )
+    from ptxtile.builder.hopper.roles import (
+        directive as directive,
+        elect as elect,
+        fence_async as fence_async,
+        fence_mbarrier_init as fence_mbarrier_init,
+        launch_dependents as launch_dependents,
+        wait_on_dependencies as wait_on_dependencies,
+        warpgroup_role as warpgroup_role,
+    )
     from ptxtile.builder.math import (
         abs as abs,
         atan as atan,
@@ -89,6 +109,9 @@ if TYPE_CHECKING:
         thread_rank as thread_rank,
         trap_if as trap_if,
         warp_id as warp_id,
+    )
+    from ptxtile.builder.tensor_map import (
+        TensorMap as TensorMap,
     )
     from ptxtile.builder.tensors import (
         Dim as Dim,
@@ -184,6 +207,9 @@ if TYPE_CHECKING:
         wgid as wgid,
         wid_in_wg as wid_in_wg,
     )
+    from ptxtile.layout.shared import (
+        shared_layout as shared_layout,
+    )
 
 _MODULES = frozenset({"emulator", "ir", "isa", "layout", "tile"})
 _HOME = {
@@ -192,6 +218,12 @@ _HOME = {
         "builder.casting": "bitcast cast pack unpack",
         "builder.control": "break_ continue_ else_ for_range if_ label while_",
         "builder.function": "Function function",
+        "builder.hopper.barriers": "mbarrier named_barrier ring",
+        "builder.hopper.cluster": "cluster_arrive cluster_sync cluster_wait mapa",
+        "builder.hopper.roles": """
+            directive elect fence_async fence_mbarrier_init launch_dependents wait_on_dependencies
+            warpgroup_role
+        """,
         "builder.math": """
             abs atan atan2 ceil copysign cos cosh erf exp exp10 exp2 floor fmod hypot log log10
             log2 pow round rsqrt sigmoid sin sinh sqrt tan tanh trunc
@@ -202,6 +234,7 @@ _HOME = {
             assume block_dim block_idx cluster_idx cluster_rank cluster_size cta_sync fma
             grid_dim lane_id maximum minimum reg select thread_idx thread_rank trap_if warp_id
         """,
+        "builder.tensor_map": "TensorMap",
         "builder.tensors": "Dim Tensor dim",
         "dtypes": """
             DType Scalar bfloat16 bool_ float16 float32 float64 float8_e4m3fn float8_e5m2
@@ -222,6 +255,7 @@ _HOME = {
             Axis ComposeLayout R S TCol TLane TileLayout bx by bz cbx cby cbz laneid m tid_in_wg
             tx warpid wgid wid_in_wg
         """,
+        "layout.shared": "shared_layout",
     }.items()
     for name in names.split()
 }

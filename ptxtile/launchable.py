@@ -14,11 +14,13 @@ from ptxtile.builder import parameters
 from ptxtile.builder.convert import counted
 from ptxtile.builder.entry import block_shape, check_name, collector_paused, extents, trace_entry
 from ptxtile.builder.parameters import Plan, Pointer
+from ptxtile.builder.tensor_map import TensorMap
 from ptxtile.builder.tensors import Dim, Tensor
 from ptxtile.builder.trace import Launch
 from ptxtile.errors import OperandError, TraceError
 from ptxtile.ir.inference import infer
 from ptxtile.ir.module import Item, Module
+from ptxtile.ir.tensor_map import BYTES, Mapped
 from ptxtile.location import Mark
 
 Extents = tuple[int, int, int]
@@ -188,7 +190,7 @@ class Kernel:
         run(
             made.module,
             self.name,
-            (*args, *sizes.values()),
+            (*self._mapped(args), *sizes.values()),
             grid=launched,
             block=shape,
             cluster=self.cluster,
@@ -207,9 +209,14 @@ class Kernel:
             )
         found: dict[str, tuple[int, str]] = {}
         for name, description, given in zip(planned.names, planned.descriptions, args):
-            if isinstance(description, Tensor):
+            if isinstance(description, Tensor) or (isinstance(description, TensorMap) and not _ready(given)):
                 _check_tensor(f"{self.name}: argument {name!r}", description, given, found)
         for dim in planned.dims:
+            if dim.name not in found:
+                raise OperandError(
+                    f"{self.name}: the size {dim.name} is known from no argument: a tensor map that is encoded already "
+                    "does not say it"
+                )
             size, where = found[dim.name]
             if size % dim.multiple_of:
                 raise OperandError(
@@ -220,6 +227,20 @@ class Kernel:
                     f"{where}: the size {dim.name} is {size}; a run-time size is at most 2**31 - 1"
                 )
         return {dim.name: found[dim.name][0] for dim in planned.dims}
+
+    def _mapped(self, args: tuple[object, ...]) -> list[object]:
+        """The arguments, an array for a tensor map with the map that it has there."""
+        made: list[object] = []
+        for name, description, given in zip(self._plan.names, self._plan.descriptions, args):
+            if isinstance(description, TensorMap) and not _ready(given):
+                from ptxtile.execute import array_facts
+
+                what = f"{self.name}: argument {name!r}"
+                map_ = description.of(array_facts(what, given).shape)
+                map_.check(what)
+                given = Mapped(map_, given)
+            made.append(given)
+        return made
 
 
 def kernel(
@@ -293,7 +314,7 @@ def _annotation(function: Any, name: str, annotation: object, namespace: Mapping
                 f"{function.__name__}: the annotation of {name!r}, {annotation!r}, fails: {error}"
             ) from error
     if get_origin(annotation) is Annotated:
-        inner = [item for item in get_args(annotation)[1:] if isinstance(item, (Tensor, Pointer))]
+        inner = [item for item in get_args(annotation)[1:] if isinstance(item, (Tensor, TensorMap, Pointer))]
         if len(inner) != 1:
             raise TraceError(
                 f"{function.__name__}: Annotated parameter {name!r} needs one pt.Tensor(…) or pt.Pointer(…)"
@@ -332,7 +353,12 @@ def _hashable(value: object) -> bool:
 
 
 # --- arguments ------------------------------------------------------------------------------------------------------
-def _check_tensor(what: str, description: Tensor, given: Any, found: dict[str, tuple[int, str]]) -> None:
+def _ready(given: object) -> bool:
+    """Whether an argument for a tensor map is a map already."""
+    return isinstance(given, (bytes, bytearray, memoryview)) and len(bytes(given)) == BYTES
+
+
+def _check_tensor(what: str, description: Tensor | TensorMap, given: Any, found: dict[str, tuple[int, str]]) -> None:
     from ptxtile.execute import array_facts
 
     facts = array_facts(what, given)
@@ -350,6 +376,8 @@ def _check_tensor(what: str, description: Tensor, given: Any, found: dict[str, t
                 raise OperandError(
                     f"{what}: the size {due.name} is {size} here and {known} in {where.rpartition(' ')[2]}"
                 )
+    if isinstance(description, TensorMap):
+        return  # its encoding checks the address
     if facts.address is not None and facts.address % description.alignment:
         raise OperandError(
             f"{what} starts at address {facts.address:#x}, which is not {description.alignment}-byte aligned as "

@@ -16,7 +16,7 @@ from ptxtile.builder import ranges
 from ptxtile.builder.ranges import Atom, Extent, recombined
 from ptxtile.builder.storage import Memory
 from ptxtile.errors import TraceError
-from ptxtile.ir.operand import Address, Integer, Register
+from ptxtile.ir.operand import Address, Integer, Register, Symbol
 
 if TYPE_CHECKING:
     from ptxtile.builder.trace import Trace
@@ -204,6 +204,19 @@ def symbol_address(trace: Trace, memory: Memory) -> Register:
         trace.instruction(f"mov.u{memory.address_bits}", found, base)
         trace.remember_value((base,), found)
     return found
+
+
+def in_register(trace: Trace, address: Address) -> Register:
+    """A 32-bit address of shared or local memory, offset and all, in a register: one mov of the symbol or one add."""
+    made = trace.register("b32")
+    base = address.base
+    if isinstance(base, Register):
+        trace.instruction("add.u32", made, base, Integer(address.offset))
+    elif isinstance(base, Symbol):
+        trace.instruction("mov.u32", made, Symbol(base.name, base.space, base.offset + address.offset))
+    else:
+        raise TraceError(f"{address} is no address in shared memory")
+    return made
 
 
 def generic(trace: Trace, memory: Memory, address: Address) -> Address:

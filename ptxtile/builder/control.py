@@ -120,10 +120,14 @@ class if_(Structure):
         self.otherwise = ""
 
     def __enter__(self) -> None:
+        self.enter(sys._getframe(1))
+
+    def enter(self, frame: FrameType) -> None:
+        """Branch around the body and open it; `frame` is the user's."""
         self.otherwise = self.trace.label("else")
         branch(self.trace, self.otherwise, unless=self.condition)
         fact = self.condition.extent
-        self.open(sys._getframe(1), [] if fact is None else [fact])
+        self.open(frame, [] if fact is None else [fact])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace_back: TracebackType | None

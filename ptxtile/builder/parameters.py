@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Union
 from ptxtile import tracing
 from ptxtile.builder import elements, ranges
 from ptxtile.builder.storage import SPACES, Memory
+from ptxtile.builder.tensor_map import TensorMap
 from ptxtile.builder.tensors import Dim, Tensor, checked_alignment, default_layout
 from ptxtile.dtypes import DType, Scalar, bool_, dtype_of, uint8, uint32
 from ptxtile.errors import LayoutError, OperandError, TraceError
 from ptxtile.ir.module import Parameter
 from ptxtile.ir.operand import Address, Integer, Register, Symbol
+from ptxtile.ir.tensor_map import BYTES
 
 if TYPE_CHECKING:
     from ptxtile.builder.trace import Trace
@@ -79,7 +81,7 @@ class Pointer:
         self._flat()[index] = value
 
 
-Description = Union[Tensor, Pointer, DType]
+Description = Union[Tensor, TensorMap, Pointer, DType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def plan(described: Mapping[str, object]) -> Plan:
             raise TraceError(f"{name!r} cannot name a parameter in PTX (letters, digits and _, not WARP_SZ)")
         checked.append(_checked(name, description))
         parameters.append(_parameter(name, checked[-1]))
-        if isinstance(description, Tensor):
+        if isinstance(description, (Tensor, TensorMap)):
             for part in description.dims:
                 if isinstance(part, Dim):
                     _add_dim(dims, part)
@@ -122,7 +124,7 @@ def plan(described: Mapping[str, object]) -> Plan:
 
 
 def _checked(name: str, description: object) -> Description:
-    if isinstance(description, (Tensor, Pointer)):
+    if isinstance(description, (Tensor, TensorMap, Pointer)):
         return description
     if isinstance(description, DType) and "name" in vars(description):
         return description
@@ -142,6 +144,8 @@ def _parameter(name: str, description: Description) -> Parameter:
         return Parameter(
             name, "u64", pointer=True, pointer_space="global", pointer_align=description.alignment
         )
+    if isinstance(description, TensorMap):
+        return Parameter(name, "b8", align=64, shape=(BYTES,))
     if description is bool_:
         return Parameter(name, "u8")
     return Parameter(
@@ -180,6 +184,8 @@ def _global(trace: Trace, name: str) -> Register:
 def _bind(trace: Trace, name: str, description: Description, sizes: Mapping[str, Scalar]) -> object:
     if isinstance(description, Tensor):
         return _bind_tensor(trace, name, description, sizes)
+    if isinstance(description, TensorMap):
+        return description.bind(trace, name, sizes)
     if isinstance(description, Pointer):
         made = Pointer(description.dtype, align=description.alignment)
         made.memory = Memory("global", _global(trace, name), description.alignment, None)

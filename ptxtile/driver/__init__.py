@@ -28,6 +28,7 @@ from ptxtile.driver.stream import (
     stream_handle,
     synchronize_stream,
 )
+from ptxtile.driver.tensor_map import TiledFields, encode_tiled
 
 __all__ = [
     "Assembly",
@@ -45,6 +46,7 @@ __all__ = [
     "Slot",
     "Stream",
     "StreamLike",
+    "TiledFields",
     "Value",
     "activate",
     "assemble",
@@ -59,6 +61,7 @@ __all__ = [
     "disassemble",
     "driver_ptx",
     "driver_version",
+    "encode_tiled",
     "fill",
     "find_assembler",
     "find_disassembler",

@@ -14,8 +14,9 @@ from ptxtile.emulator.program import Program, align_up, alignment_of, size_of
 from ptxtile.emulator.widths import bits_of
 from ptxtile.errors import EmulatorError
 from ptxtile.ir.module import Function, Parameter
+from ptxtile.ir.tensor_map import BYTES, Mapped
 
-Argument = Union[NDArray[np.generic], np.generic, int, float, bool, bytes]
+Argument = Union[NDArray[np.generic], np.generic, int, float, bool, bytes, Mapped]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,14 @@ class Copy:
     size: int
 
 
-def place_arrays(memory: Memory, arguments: Sequence[Argument], function: Function) -> list[Copy | None]:
+def place_arrays(memory: Memory, given: Sequence[Argument], function: Function) -> list[Copy | None]:
     """Copy the arrays among the arguments to device memory; arrays that overlap share it as they do on the host."""
     spans: list[tuple[int, int, int]] = []
+    arguments = [argument.array if isinstance(argument, Mapped) else argument for argument in given]
     copies: list[Copy | None] = [None] * len(arguments)
     for number, (argument, parameter) in enumerate(zip(arguments, function.parameters)):
-        if isinstance(argument, np.ndarray) and not parameter.shape and argument.ndim:
+        mapped = isinstance(given[number], Mapped)
+        if isinstance(argument, np.ndarray) and (mapped or not parameter.shape) and argument.ndim:
             if argument.flags.c_contiguous:
                 start = argument.__array_interface__["data"][0]
                 spans.append((start, start + argument.nbytes, number))
@@ -99,6 +102,10 @@ def pack(function: Function, arguments: Sequence[Argument], copies: Sequence[Cop
 def _encode(number: int, parameter: Parameter, argument: Argument, copy: Copy | None) -> bytes:
     size = size_of(parameter)
     what = f"{_title(number, parameter)} is .{parameter.type}{''.join(f'[{n}]' for n in parameter.shape)}"
+    if isinstance(argument, Mapped):
+        if copy is None or size != BYTES:
+            raise EmulatorError(f"{what}; a tensor map of an array takes {BYTES} bytes", kind="launch")
+        return argument.map.pack(copy.address)
     if copy is not None:
         if bits_of(parameter.type) != 64 or parameter.type[0] == "f":
             raise EmulatorError(f"{what}, which cannot hold the address of an array", kind="launch")

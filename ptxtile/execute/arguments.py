@@ -20,6 +20,7 @@ from ptxtile.errors import OperandError
 from ptxtile.execute.arrays import DeviceArray
 from ptxtile.execute.dlpack import CUDA_KINDS, HOST_KINDS, look
 from ptxtile.execute.parameters import Place, Value, blob_value, describe, scalar_value, signature
+from ptxtile.ir.tensor_map import BYTES, Mapped, TiledMap
 
 if TYPE_CHECKING:
     import numpy
@@ -31,6 +32,7 @@ __all__ = [
     "ArrayFacts",
     "DeviceArgument",
     "HostArgument",
+    "MapArgument",
     "PlainArgument",
     "array_facts",
     "classify",
@@ -65,7 +67,16 @@ class DeviceArgument:
     stream: int | None = None
 
 
-Argument = Union[PlainArgument, HostArgument, DeviceArgument]
+@dataclass(frozen=True, slots=True)
+class MapArgument:
+    """The tensor map of an array, encoded when the array's address is known."""
+
+    place: Place
+    map: TiledMap
+    array: HostArgument | DeviceArgument
+
+
+Argument = Union[PlainArgument, HostArgument, DeviceArgument, MapArgument]
 
 
 def _host(place: Place, array: HostData) -> HostArgument:
@@ -94,6 +105,15 @@ def _interface(place: Place, given: object, interface: dict[str, Any]) -> Device
     stream = interface.get("stream")
     ordinal = getattr(getattr(given, "device", None), "index", None)  # PyTorch's; others do not say
     return DeviceArgument(place, int(interface["data"][0]), ordinal if type(ordinal) is int else None, stream)
+
+
+def _cuda_interface(given: object) -> dict[str, Any] | None:
+    """`__cuda_array_interface__`, if the object has one for its dtype; else DLPack may."""
+    try:
+        found: dict[str, Any] | None = getattr(given, "__cuda_array_interface__", None)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return found
 
 
 def _row_major(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
@@ -150,7 +170,7 @@ def _array(place: Place, given: Any, stream: int) -> HostArgument | DeviceArgume
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(given, numpy.ndarray):
         return _host(place, given)
-    interface = getattr(given, "__cuda_array_interface__", None)
+    interface = _cuda_interface(given)
     if interface is not None:
         return _interface(place, given, interface)
     if hasattr(given, "__dlpack_device__") and hasattr(given, "__dlpack__"):
@@ -182,7 +202,7 @@ def array_facts(what: str, given: Any) -> ArrayFacts:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(given, numpy.ndarray):
         return ArrayFacts(_dtype_of(what, given), tuple(given.shape), None)
-    interface = getattr(given, "__cuda_array_interface__", None)
+    interface = _cuda_interface(given)
     if interface is not None:
         element = given if hasattr(given, "dtype") else interface["typestr"]
         return ArrayFacts(_dtype_of(what, element), tuple(interface["shape"]), int(interface["data"][0]))
@@ -210,6 +230,8 @@ def _dtype_of(what: str, element: object) -> DType:
 
 def classify(place: Place, given: object, stream: int = 0) -> Argument:
     """What `given` is for `place` in a launch on `stream`; OperandError where it cannot be passed there."""
+    if isinstance(given, Mapped):
+        return _mapped(place, given, stream)
     if not place.kind:
         return PlainArgument(place, blob_value(place, given))
     if type(given) is int or type(given) is float:
@@ -224,6 +246,15 @@ def classify(place: Place, given: object, stream: int = 0) -> Argument:
             f"{place} cannot be an array: an array is passed as an address, for which .u64 is due"
         )
     return array
+
+
+def _mapped(place: Place, given: Mapped, stream: int) -> MapArgument:
+    if place.kind or place.size != BYTES:
+        raise OperandError(f"{place} cannot be a tensor map, which is an array of {BYTES} bytes")
+    array = _array(place, given.array, stream)
+    if array is None:
+        raise OperandError(f"{place} cannot be the tensor map of {describe(given.array)}: an array is due")
+    return MapArgument(place, given.map, array)
 
 
 def classify_all(

@@ -7,7 +7,14 @@ from typing import Any
 
 from ptxtile import driver
 from ptxtile.errors import OperandError
-from ptxtile.execute.arguments import Argument, DeviceArgument, HostArgument, PlainArgument, classify_all
+from ptxtile.execute.arguments import (
+    Argument,
+    DeviceArgument,
+    HostArgument,
+    MapArgument,
+    PlainArgument,
+    classify_all,
+)
 from ptxtile.execute.arrays import DeviceArray
 from ptxtile.execute.emulated import emulate
 from ptxtile.execute.entry import Entry, ModuleLike, entry_of
@@ -15,6 +22,7 @@ from ptxtile.execute.geometry import Extents, geometry
 from ptxtile.execute.machine import Machine, choose
 from ptxtile.execute.parameters import Place
 from ptxtile.execute.staging import Staged
+from ptxtile.execute.tensor_maps import encode
 
 __all__ = ["launch", "run"]
 
@@ -131,7 +139,11 @@ def _launch(
     launcher = entry.launcher(ordinal, shape)
     values: list[driver.Value] = []
     host: list[HostArgument] = []
+    maps: list[MapArgument] = []
     for argument in arguments:
+        if isinstance(argument, MapArgument):
+            maps.append(argument)
+            argument = argument.array
         if isinstance(argument, PlainArgument):
             values.append(argument.value)
         elif isinstance(argument, HostArgument):
@@ -140,6 +152,7 @@ def _launch(
         else:
             values.append(_address(argument, ordinal, stream))
     if not host:
+        _encode(maps, values, ordinal)
         launcher(values, stream)
         return
     staged = Staged(host, ordinal, stream)
@@ -147,11 +160,20 @@ def _launch(
         for argument in host:
             address = values[argument.place.index] = staged.addresses[argument.place.index]
             _check_alignment(argument.place, address)
+        _encode(maps, values, ordinal)
         launcher(values, stream)
     except BaseException:
         staged.abandon()
         raise
     staged.finish()
+
+
+def _encode(maps: Sequence[MapArgument], values: list[driver.Value], ordinal: int) -> None:
+    """Put each tensor map in the place of its array's address."""
+    for argument in maps:
+        address = values[argument.place.index]
+        assert isinstance(address, int)
+        values[argument.place.index] = encode(str(argument.place), argument.map, address, ordinal)
 
 
 def _check_alignment(place: Place, address: int) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from ptxtile.driver import Geometry
 from ptxtile.errors import OperandError
-from ptxtile.execute.arguments import Argument, DeviceArgument, HostArgument, PlainArgument
+from ptxtile.execute.arguments import Argument, DeviceArgument, HostArgument, MapArgument, PlainArgument
 from ptxtile.execute.entry import Entry
 from ptxtile.execute.staging import changed, regions
+from ptxtile.ir.tensor_map import Mapped
 
 __all__ = ["emulate"]
 
@@ -27,7 +28,8 @@ def emulate(
     """
     from ptxtile import emulator
 
-    copies = _copies([argument for argument in arguments if isinstance(argument, HostArgument)])
+    held = [each.array if isinstance(each, MapArgument) else each for each in arguments]
+    copies = _copies([argument for argument in held if isinstance(argument, HostArgument)])
     emulator.launch(
         entry.source,
         entry.name,
@@ -58,6 +60,8 @@ def _copies(arguments: Sequence[HostArgument]) -> dict[int, tuple[HostArgument, 
 
 
 def _value(argument: Argument, copies: dict[int, tuple[HostArgument, Any]]) -> Any:
+    if isinstance(argument, MapArgument):
+        return Mapped(argument.map, _value(argument.array, copies))
     if isinstance(argument, DeviceArgument):
         raise OperandError(
             f"{argument.place} is on a CUDA device, and the emulator runs on the CPU: pass a host array"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ptxtile import location, tracing
-from ptxtile.errors import OperandError, PtxtileError, TileError
+from ptxtile.errors import LayoutError, OperandError, PtxtileError, TileError
 from ptxtile.isa import find
 from ptxtile.isa.form import Form
-from ptxtile.tile import memory, registers, scope
+from ptxtile.tile import memory, registers, scope, tensor_copy, wgmma
 
 if TYPE_CHECKING:
     from ptxtile.builder.trace import Trace
@@ -39,7 +39,7 @@ def apply(
     trace = cast("Trace", tracing.emitter(f"tile.apply({made.spelling})"))
     try:
         _dispatch(trace, made, operands, scope, pred, preserve_dst, parameters)
-    except (OperandError, TileError) as error:
+    except (LayoutError, OperandError, TileError) as error:
         raise _located(error) from None
 
 
@@ -57,6 +57,15 @@ def _dispatch(
         policy = parameters.pop("cache_policy", None)
         _no_more(form, parameters, ("cache_policy",))
         memory.apply(trace, form, operands, group, pred, preserve_dst, policy)
+        return
+    if wgmma.is_wgmma(form):
+        unknown = {name: value for name, value in parameters.items() if name not in wgmma.PARAMETERS}
+        _no_more(form, unknown, wgmma.PARAMETERS)
+        wgmma.apply(trace, form, operands, group, pred, preserve_dst, parameters)
+        return
+    if tensor_copy.is_tensor_copy(form):
+        _no_more(form, parameters, ())
+        tensor_copy.apply(trace, form, operands, group, pred)
         return
     slots = [slot for signature in form.signatures for slot in signature.operands]
     if any(slot.kind not in ("value", "vector", "pair", "sink") for slot in slots):

@@ -1,0 +1,70 @@
+"""Tensor maps in the GPU's encoding: 128 bytes that only the driver knows how to write."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ptxtile.driver.device import activate
+from ptxtile.driver.library import binding, call
+
+__all__ = ["TiledFields", "encode_tiled"]
+
+_INTERLEAVE = {0: "NONE", 16: "16B", 32: "32B"}
+_SWIZZLE = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
+_PROMOTION = {0: "NONE", 64: "L2_64B", 128: "L2_128B", 256: "L2_256B"}
+_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class TiledFields:
+    """The arguments of cuTensorMapEncodeTiled; dimensions innermost first.
+
+    element      the driver's number of the element type
+    extents, box, element_strides    in elements
+    strides      of dimensions 1, 2, …, in bytes
+    interleave, swizzle, l2_promotion    in bytes, 0 for none
+    nan          fill with NaN outside the tensor
+    """
+
+    element: int
+    extents: Sequence[int]
+    strides: Sequence[int]
+    box: Sequence[int]
+    element_strides: Sequence[int]
+    interleave: int
+    swizzle: int
+    l2_promotion: int
+    nan: bool
+
+
+def encode_tiled(fields: TiledFields, address: int, ordinal: int) -> bytes:
+    """The 128 bytes of the map for the tensor at a device address; DriverError if the driver refuses it."""
+    cuda = binding()
+
+    def enum(kind: str, name: str) -> object:
+        return getattr(getattr(cuda, f"CUtensorMap{kind}"), name)
+
+    with activate(ordinal):
+        made = call(
+            "cuTensorMapEncodeTiled",
+            f"encode a tensor map of extents {tuple(fields.extents)}, box {tuple(fields.box)}",
+            cuda.CUtensorMapDataType(fields.element),
+            len(fields.extents),
+            address,
+            [cuda.cuuint64_t(extent) for extent in fields.extents],
+            [cuda.cuuint64_t(stride) for stride in fields.strides],
+            [cuda.cuuint32_t(extent) for extent in fields.box],
+            [cuda.cuuint32_t(stride) for stride in fields.element_strides],
+            enum("Interleave", f"CU_TENSOR_MAP_INTERLEAVE_{_INTERLEAVE[fields.interleave]}"),
+            enum("Swizzle", f"CU_TENSOR_MAP_SWIZZLE_{_SWIZZLE[fields.swizzle]}"),
+            enum("L2promotion", f"CU_TENSOR_MAP_L2_PROMOTION_{_PROMOTION[fields.l2_promotion]}"),
+            enum(
+                "FloatOOBfill",
+                "CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA"
+                if fields.nan
+                else "CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE",
+            ),
+        )
+    return ctypes.string_at(made.getPtr(), _BYTES)
