@@ -38,7 +38,7 @@ from ptxtile.ir.operand import (
     Vector,
 )
 from ptxtile.isa import bind, type_bits
-from ptxtile.isa.form import Form, Operand as Slot, Shape, Signature
+from ptxtile.isa.form import Form, Named, Operand as Slot, Shape, Signature
 
 if TYPE_CHECKING:
     from ptxtile.builder.trace import Trace
@@ -254,21 +254,26 @@ def guard(trace: Trace, what: str, pred: object) -> Guard | None:
 def emit(trace: Trace, form: Form, operands: tuple[object, ...], pred: object) -> object:
     """Append one raw instruction; see Trace.emit."""
     guarded = guard(trace, form.spelling, pred)
+    named = bool(operands) and isinstance(operands[0], Named)
+    if named:
+        operands = (operands[0].destination, *operands[1:])  # type: ignore[attr-defined]
     reasons: list[str] = []
     readings: list[tuple[Signature, list[Converted], bool]] = []
     for signature in form.signatures:
         slots = signature.operands
         if len(slots) == len(operands):
             _try(trace, form, signature, operands, slots, False, readings, reasons)
-        elif len(slots) == len(operands) + 1 and _makes_register(slots):
+        elif len(slots) == len(operands) + 1 and _makes_register(slots) and not named:
             _try(trace, form, signature, operands, slots[1:], True, readings, reasons)
     full = [reading for reading in readings if not reading[2]]
     short = [reading for reading in readings if reading[2]]
     if not readings:
         raise OperandError(_no_fit(form, operands, reasons) + location.quote(location.here()))
     if short and (full or guarded is not None):
-        why = "with pred= the old value of the destination matters" if guarded else "both readings fit"
-        raise OperandError(f"{form.spelling}: name the destination: {why}" + location.quote(location.here()))
+        why = "with pred= its old value matters" if guarded else "its operands fit with and without one in front"
+        raise OperandError(
+            f"{form.spelling}: name the destination with dst=: {why}" + location.quote(location.here())
+        )
     signature, converted, makes = readings[0]
     result: object = (
         operands[0] if operands and signature.operands and signature.operands[0].role != "in" else None
@@ -280,7 +285,7 @@ def emit(trace: Trace, form: Form, operands: tuple[object, ...], pred: object) -
     words = [settle(trace, word) for word in converted]
     bound = bind(form, tuple(word.shape for word in words))
     trace.append(form, bound, words, guarded)
-    if not makes and all(isinstance(operand, Scalar) for operand in operands) and _plain(bound):
+    if not makes and not named and all(isinstance(operand, Scalar) for operand in operands) and _plain(bound):
         trace.remember(form, tuple(map(type, operands)), bound)
     return result
 

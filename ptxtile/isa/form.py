@@ -114,13 +114,21 @@ class Signature:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A destination that the caller named with `dst=`: it is not taken for a source."""
+
+    destination: object
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
     """One fully written, canonical spelling. Interned: equal spellings are the same object.
 
     `targets` maps each target to the first PTX version (text, "8.6") that has the form there in any
     signature. Called with operands it emits an instruction into the current trace; outside one that is a
-    TraceError.
+    TraceError. The destination stands first, or is named with `dst=`, or is left out for a new register;
+    `pred` guards.
     """
 
     spelling: str
@@ -133,7 +141,9 @@ class Form:
     bound: dict[tuple[Shape, ...], Signature] = field(default_factory=dict, repr=False)
     """Memo of `isa.bind`: operand shapes seen, to the one signature they fit."""
 
-    def __call__(self, *operands: object, pred: object = None) -> object:
+    def __call__(self, *operands: object, pred: object = None, dst: object = None) -> object:
+        if dst is not None:
+            operands = (Named(dst), *operands)
         trace = tracing.current.get() or tracing.emitter(self.spelling)
         return trace.emit(self, operands, pred)
 

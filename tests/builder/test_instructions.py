@@ -191,7 +191,7 @@ REFUSED = [
     (lambda k: ptx.add.f32(), OperandError, "add.f32 takes d, a, b; 0 were given"),
     (lambda k: ptx.add.f32(k.x + 1, k.x, k.x), OperandError, "add.f32: operand d: a destination must be a variable, and this float32 is a value; make one with pt.reg(pt.float32)"),
     (lambda k: ptx.add.f32(pt.float32(1), k.x, k.x), OperandError, "add.f32: operand d: a destination must be a variable, and this is a constant; make one with pt.reg(pt.float32)"),
-    (lambda k: ptx.add.f32(k.x, k.x, pred=k.n < 3), OperandError, "add.f32: name the destination: with pred= the old value of the destination matters"),
+    (lambda k: ptx.add.f32(k.x, k.x, pred=k.n < 3), OperandError, "add.f32: name the destination with dst=: with pred= its old value matters"),
     (lambda k: ptx.add.f32(pt.reg(pt.float32), k.x, k.x, pred=k.n), OperandError, "add.f32: pred= takes a run-time bool_, such as a comparison gives, not a run-time uint32"),
     (lambda k: ptx.add.f32(pt.reg(pt.float32), k.x, k.x, pred=True), OperandError, "add.f32: pred= takes a run-time bool_, such as a comparison gives, not True"),
     (lambda k: ptx.add.u32(k.n, 2.0), OperandError, "add.u32: operand b takes .u32, not 2.0: 2.0 is no integer"),
@@ -206,7 +206,7 @@ REFUSED = [
     (lambda k: ptx.ld.global_.f32(pt.uint64(4096)), OperandError, "ld.global.f32: operand a takes an address in .global, not pt.uint64(4096): an address is a run-time value"),
     (lambda k: ptx["ld.global.v4.f32"]((pt.reg(pt.float32),) * 2, k.A), OperandError, "ld.global.v4.f32: operand d takes a tuple of 4 values of type .f32, not a tuple of 2"),
     (lambda k: ptx.bra(3), OperandError, "bra: operand tgt takes a label, not 3"),
-    (lambda k: ptx["bar.red.popc.u32"](pt.reg(pt.uint32), 0, k.n < 3), OperandError, "bar.red.popc.u32: name the destination: both readings fit"),
+    (lambda k: ptx["bar.red.popc.u32"](pt.reg(pt.uint32), 0, k.n < 3), OperandError, "bar.red.popc.u32: name the destination with dst=: its operands fit with and without one in front"),
 ]  # fmt: skip
 
 

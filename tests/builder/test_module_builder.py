@@ -132,3 +132,10 @@ def test_the_parameters_in_ptx():
     ):  # fmt: skip
         assert line in text, line
     assert pt.check_text(text) == []
+
+
+def test_a_label_with_the_name_of_a_parameter():
+    builder = pt.ModuleBuilder()
+    with pytest.raises(TraceError) as caught, builder.entry("k", {"A": pt.uint32}, block=1):
+        pt.label("A")
+    assert str(caught.value) == "k: the label 'A' has the name of a parameter"

@@ -30,8 +30,8 @@ def test_more_than_48_kib_is_dynamic(device):
     big.launch(a, out, device=device)
     np.testing.assert_array_equal(out, a + 1)
     text = big.ptx()
-    assert ".extern .shared .align 1024 .b8 big_shared[];" in text
-    assert "big_shared+1024" in text and "big_shared_" not in text
+    assert ".extern .shared .align 1024 .b8 big$shared[];" in text
+    assert "big$shared+1024" in text and "big$shared_" not in text
     assembles(big)
 
 
@@ -48,9 +48,20 @@ def test_the_dynamic_bytes_of_an_entry():
         builder.dynamic_shared("middle")
     assert str(caught.value) == "this module has no entry 'middle'"
     text = str(builder)
-    assert ".shared .align 16 .b8 small_shared_0[49152];" in text
-    assert ".extern .shared .align 16 .b8 large_shared[];" in text
+    assert ".shared .align 16 .b8 small$shared_0[49152];" in text
+    assert ".extern .shared .align 16 .b8 large$shared[];" in text
     assert pt.check_text(text) == []
+
+
+def test_names_of_the_user_never_collide_with_shared_memory():
+    builder = pt.ModuleBuilder()
+    for name in ("k", "k_shared"):
+        with builder.entry(name, {"k_shared_0": pt.Pointer(pt.uint8)}, block=1) as k:
+            pt.alloc_shared((4,), pt.uint8)[0] = 1
+            pt.alloc_shared((1 << 16,), pt.uint8)[5] = k["k_shared_0"][0]
+    assert pt.check_text(str(builder)) == []
+    pytest.importorskip("nvidia", reason="nvidia-nvjitlink is not installed")
+    assert pt.assemble(str(builder), "sm_90a")[:4] == b"\x7fELF"
 
 
 def test_alignment_is_at_least_the_element():
@@ -60,7 +71,7 @@ def test_alignment_is_at_least_the_element():
         pt.alloc_shared((4,), pt.float32, align=256)
 
     text = str(module(body))
-    assert [f".align {n} .b8 k_shared_{i}[16]" in text for i, n in enumerate((4, 16, 256))] == [True] * 3
+    assert [f".align {n} .b8 k$shared_{i}[16]" in text for i, n in enumerate((4, 16, 256))] == [True] * 3
 
 
 REFUSED = [

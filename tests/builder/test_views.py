@@ -265,3 +265,22 @@ def test_refused(view, text):
     with pytest.raises(LayoutError) as caught:
         view(tensor(4, 6))
     assert str(caught.value).partition("\n  /")[0] == text
+
+
+def test_a_wider_view_needs_an_aligned_base():
+    narrow = pt.Tensor.bind((16,), pt.uint8, Memory("global", BASE.base, 2, 16), default_layout((16,)))
+    assert narrow.view(pt.uint16).shape == (8,)
+    with pytest.raises(LayoutError) as caught:
+        narrow.view(pt.uint32)
+    assert str(caught.value) == (
+        "pt.Tensor((16,), pt.uint8, TileLayout(S[16])) read as uint32 needs a base aligned to 4 bytes, and this one's is "
+        "aligned to 2 (align=)"
+    )
+
+
+def test_a_swizzle_over_a_region_keeps_to_the_storage():
+    layout = ComposeLayout(0, 2, 2, S[16])
+    assert places(tensor(32)[16:32].view(16, layout=layout)).max() == 31
+    with pytest.raises(LayoutError) as caught:
+        tensor(28)[8:24].view(16, layout=layout)
+    assert str(caught.value) == "the layout reaches element 31 of a storage that holds 28 of uint32"
