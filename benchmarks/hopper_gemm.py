@@ -1,6 +1,6 @@
 """The GEMM of examples/hopper_gemm.py beside cuBLAS (torch.matmul), in one run on a Hopper GPU.
 
-    python benchmarks/hopper_gemm.py [--size 8192] [--seconds 3] [--json FILE] [--cubin FILE]
+    python benchmarks/hopper_gemm.py [--size 8192 …] [--seconds 3] [--band 4 16 …] [--json FILE] [--cubin FILE]
 
 First it is checked against float32 products for sizes that are and are not multiples of its tile. Then both multiply
 random bfloat16 matrices of --size: a burst is 10 products after a rest of a second, sustained is --seconds of products
@@ -15,6 +15,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,12 +138,34 @@ def measure(torch: Any, matmul: Matmul, size: int, seconds: float, rounds: int =
     return found
 
 
+def tune(torch: Any, size: int, bands: list[int]) -> list[dict[str, object]]:
+    """Bursts of ours for each height of a band of tiles."""
+    torch.manual_seed(0)
+    a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    c = torch.empty(size, size, device="cuda", dtype=torch.bfloat16)
+    rows: list[dict[str, object]] = []
+    before = example.BAND
+    for band in bands:
+        example.BAND = band
+        kernel = pt.kernel(grid=example.CTAS, block=384, cluster=(example.CLUSTER, 1, 1))(
+            example.hopper_gemm.__wrapped__
+        )
+        timed(torch, partial(kernel, a, b, c), 3)
+        time.sleep(1)
+        rate = 2 * size**3 / 1e12 / timed(torch, partial(kernel, a, b, c), 20)
+        rows.append({"band": band, "rate": rate})
+        print(f"  {size}³ bands of {band:2}  {rate:6.1f} TFLOP/s", flush=True)
+    example.BAND = before
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--size", type=int, nargs="*", default=[8192])
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--band", type=int, nargs="*", help="also try these heights of a band of tiles")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--cubin")
     parser.add_argument("--emit", type=Path, help="write the PTX there and end")
@@ -168,6 +191,8 @@ def main() -> None:
     }
     if all(row["right"] for row in record["checks"]):  # type: ignore[attr-defined]
         record["measured"] = [measure(torch, matmul, size, chosen.seconds) for size in chosen.size]
+        if chosen.band:
+            record["bands"] = tune(torch, chosen.size[0], chosen.band)
     if chosen.json is not None:
         chosen.json.write_text(json.dumps(record, indent=1) + "\n")
 
