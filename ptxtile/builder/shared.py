@@ -19,9 +19,14 @@ class SharedMemory:
     prefix: str
     blocks: list[tuple[str, int, int]] = field(default_factory=list)
 
+    @property
+    def _name(self) -> str:
+        """No name of the user's has a `$`, so this collides with none."""
+        return f"{self.prefix}$shared"
+
     def allocate(self, size: int, alignment: int) -> Symbol:
         """A new stretch of `size` bytes."""
-        name = f"{self.prefix}_shared_{len(self.blocks)}"
+        name = f"{self._name}_{len(self.blocks)}"
         self.blocks.append((name, size, alignment))
         return Symbol(name, "shared")
 
@@ -45,8 +50,7 @@ class SharedMemory:
         """(declared in the body, declared in the module)."""
         if self.dynamic:
             most = self._placed()[2]
-            name = f"{self.prefix}_shared"
-            return [], [Variable("shared", "b8", name, (0,), most, linkage="extern")]
+            return [], [Variable("shared", "b8", self._name, (0,), most, linkage="extern")]
         return [
             Variable("shared", "b8", name, (size,), alignment) for name, size, alignment in self.blocks
         ], []
@@ -60,7 +64,7 @@ class SharedMemory:
 
     def _resolve(self, operand: Operand, offsets: dict[str, int]) -> Operand:
         if isinstance(operand, Symbol) and operand.name in offsets:
-            return Symbol(f"{self.prefix}_shared", "shared", offsets[operand.name] + operand.offset)
+            return Symbol(self._name, "shared", offsets[operand.name] + operand.offset)
         if isinstance(operand, Address) and isinstance(operand.base, Symbol) and operand.base.name in offsets:
             inside = self._resolve(operand.base, offsets)
             assert isinstance(inside, Symbol)

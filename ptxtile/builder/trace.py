@@ -105,6 +105,7 @@ class Trace:
         self.body = self.block
         self.counts: dict[str, int] = {}
         self.labels = 0
+        self.placed: set[str] = set()
         self.prologue: list[Statement] = []
         self.special: dict[str, Scalar] = {}
         self.sizes: dict[str, Scalar] = {}
@@ -209,6 +210,7 @@ class Trace:
 
     def place(self, name: str) -> None:
         """Put a label here."""
+        self.placed.add(name)
         self.records.append(LabelMark(name))
 
     def enter(self, kind: str, facts: Sequence[object] = ()) -> Block:
@@ -287,6 +289,9 @@ class Trace:
         """The traced entry: declarations, prologue, instructions, ret."""
         if self.block is not self.body:
             raise TraceError(f"{self.name}: a {self.block.kind} block is still open at the end")
+        for parameter in parameters:
+            if parameter.name in self.placed:
+                raise TraceError(f"{self.name}: the label {parameter.name!r} has the name of a parameter")
         self.instruction("ret")
         inside, outside = self.shared.variables()
         body: list[Statement] = [
@@ -299,7 +304,15 @@ class Trace:
         if self.shared.dynamic:
             body = [self._resolved(statement) for statement in body]
         function = Function(
-            self.name, True, tuple(parameters), (), (*directives, *self.directives), "visible", tuple(body), (), mark
+            self.name,
+            True,
+            tuple(parameters),
+            (),
+            (*directives, *self.directives),
+            "visible",
+            tuple(body),
+            (),
+            mark,
         )
         return Traced(function, tuple(outside), self.shared.dynamic)
 

@@ -109,9 +109,14 @@ def _room(tensor: Tensor, placed: Layout) -> list[Extent]:
         return []
     else:
         room = storage.size // tensor.dtype.itemsize
-    left = tensor.origin.times(-1).plus(room - span)
+    end = tensor.origin.plus(span)
+    if isinstance(placed, ComposeLayout) and tensor.origin.divisor() % placed.swizzle.period:
+        # The swizzle moves elements anywhere in its aligned blocks, so the last block must be there whole.
+        period = placed.swizzle.period
+        end = ranges.quotient(end.plus(-1), period).plus(1).times(period)
+    left = end.times(-1).plus(room)
     if left.bounds()[1] < 0:
-        return _too_far(tensor, tensor.origin.bounds()[0] + span - 1, room)
+        return _too_far(tensor, end.bounds()[0] - 1, room)
     return [] if left.bounds()[0] >= 0 else [left]
 
 
@@ -135,6 +140,11 @@ def _view_dtype(tensor: Tensor, dtype: DType) -> Tensor:
         raise LayoutError(
             f"registers of {tensor.dtype.name} cannot be read as {dtype.name}: each holds {tensor.dtype.bits} "
             "bits; nothing is repacked silently (mov.b32 and its kin pack and unpack)"
+        )
+    if tensor.bound.alignment % new:
+        raise LayoutError(
+            f"{tensor!r} read as {dtype.name} needs a base aligned to {new} bytes, and this one's is aligned to "
+            f"{tensor.bound.alignment} (align=)"
         )
     count = max(old, new) // min(old, new)
     last = tensor.shape[-1] if tensor.shape else 1
