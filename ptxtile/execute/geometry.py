@@ -63,6 +63,27 @@ def _check_directives(function: Function, shape: Geometry) -> None:
         )
 
 
+def _cluster(function: Function, blocks: Extents, cluster: Extents | None) -> Extents | None:
+    """The cluster's shape: given, or the one the entry fixes; it divides the grid."""
+    fixed = _fixed(function, "reqnctapercluster")
+    group = _dim3("cluster", cluster) if cluster is not None else fixed
+    if fixed is not None and group != fixed:
+        raise OperandError(
+            f"{function.name} runs in clusters of {fixed} alone (.reqnctapercluster), not {group}"
+        )
+    if group is not None:
+        if group[0] * group[1] * group[2] > _CLUSTER:
+            raise OperandError(
+                f"cluster {group} has {group[0] * group[1] * group[2]} blocks: {_CLUSTER} is the most"
+            )
+        for axis, whole, part in zip("xyz", blocks, group):
+            if whole % part:
+                raise OperandError(
+                    f"cluster {group} does not divide grid {blocks}: {whole} % {part} along {axis}"
+                )
+    return group
+
+
 def geometry(
     function: Function,
     grid: Extents | None,
@@ -98,22 +119,7 @@ def geometry(
         raise OperandError(
             f"block {shape} has {shape[0] * shape[1] * shape[2]} threads: {_THREADS} is the most"
         )
-    fixed = _fixed(function, "reqnctapercluster")
-    group = _dim3("cluster", cluster) if cluster is not None else fixed
-    if fixed is not None and group != fixed:
-        raise OperandError(
-            f"{function.name} runs in clusters of {fixed} alone (.reqnctapercluster), not {group}"
-        )
-    if group is not None:
-        if group[0] * group[1] * group[2] > _CLUSTER:
-            raise OperandError(
-                f"cluster {group} has {group[0] * group[1] * group[2]} blocks: {_CLUSTER} is the most"
-            )
-        for axis, whole, part in zip("xyz", blocks, group):
-            if whole % part:
-                raise OperandError(
-                    f"cluster {group} does not divide grid {blocks}: {whole} % {part} along {axis}"
-                )
+    group = _cluster(function, blocks, cluster)
     if isinstance(dynamic_shared, bool) or not isinstance(dynamic_shared, int) or dynamic_shared < 0:
         raise OperandError(f"dynamic_shared is a count of bytes, not {dynamic_shared!r}")
     made = Geometry(blocks, shape, group, dynamic_shared, programmatic, cooperative)
