@@ -1,9 +1,9 @@
 """From extents to instructions: index arithmetic, and addresses as one register plus a constant.
 
-Sequences, all exact: a sum of products is mul.lo, mad.lo and add in 32 bits where every partial value is proven to lie
-in [0, 2^32), else in 64; a quotient of a non-negative value by a power of two is shr, by another constant div; a
-remainder and or rem; a global address is one mad.wide.u32 (or mad.lo.s64) on the base. What was computed in an open
-block is not computed again.
+Sequences, all exact: a sum of products is mul.lo, mad.lo and add, in 32 bits where it is proven to lie in [0, 2^32) (what
+wraps on the way comes back), else in 64; a quotient of a non-negative value by a power of two is shr, by another
+constant div; a remainder and or rem; a global address is one mad.wide.u32 (or mad.lo.s64) on the base. What was computed
+in an open block is not computed again.
 """
 
 from __future__ import annotations
@@ -44,20 +44,9 @@ def lower(trace: Trace, what: Extent, bits: int) -> Register | Integer:
 
 
 def _narrow(what: Extent) -> bool:
-    """Whether every partial sum and product is an unsigned number of 32 bits."""
-    total = what.constant
-    if not 0 <= what.constant < _NARROW:
-        return False
-    for monomial, factor in what.terms.items():
-        high = factor
-        for atom in monomial:
-            if atom.low < 0:
-                return False
-            high *= atom.high
-        total += high
-        if factor < 0 or not 0 <= total < _NARROW:
-            return False
-    return True
+    """Whether the value is an unsigned number of 32 bits: arithmetic modulo 2^32 then gives it."""
+    low, high = what.bounds()
+    return low >= 0 and high < _NARROW
 
 
 def _sum(trace: Trace, what: Extent, bits: int) -> Register:
@@ -164,8 +153,8 @@ def address(trace: Trace, memory: Memory, place: Extent, unit: int) -> Address:
     if not place.terms:
         return Address(memory.base, place.constant * unit)
     moving = Extent(place.terms, 0)
-    if memory.address_bits == 32 and moving.bounds()[0] < 0:
-        # Before the constant is added the sum may lie below the first byte, and 32 bits would wrap.
+    if moving.bounds()[0] < 0 and (memory.address_bits == 32 or _narrow(place)):
+        # Without its constant the sum may be negative: 32 bits would not do, and shared addresses would wrap.
         return Address(_base(trace, memory, place, unit))
     return Address(_base(trace, memory, moving, unit), place.constant * unit)
 
