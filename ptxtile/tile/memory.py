@@ -22,6 +22,7 @@ from ptxtile.isa import type_bits
 from ptxtile.isa.form import Form, Operand as Slot, Signature
 from ptxtile.layout import ComposeLayout
 from ptxtile.tile import operand, overlap, predicate, registers
+from ptxtile.tile.family import Call, Family, Parameter
 from ptxtile.tile.operand import Split
 from ptxtile.tile.scope import Group, coordinate
 
@@ -237,8 +238,27 @@ def _linear(trace: Trace, storage: Memory, start: Extent, steps: Sequence[int], 
     return [Address(first.base, first.offset + (step - steps[0]) * unit) for step in steps]
 
 
-def is_access(form: Form) -> bool:
-    """Whether the form is a plain ld or st over memory that tensors may lie in."""
-    if form.opcode not in ("ld", "st") or ".async" in form.modifiers or ".bulk" in form.modifiers:
-        return False
-    return any(slot.kind == "address" for slot in form.signatures[0].operands)
+def _issue(call: Call) -> None:
+    apply(
+        call.trace,
+        call.form,
+        call.operands,
+        call.group,
+        call.pred,
+        call.preserve_dst,
+        call.parameters.get("cache_policy"),
+    )
+
+
+FAMILY = Family(
+    name="ld, st",
+    section="9.7.9.8 and 9.7.9.12",
+    starts=("ld.", "st."),
+    without=(".async", ".bulk"),
+    operands=("ld: registers, memory", "st: memory, registers"),
+    atoms="(N,): 1, or the N of .vN; consecutive and aligned in memory",
+    carriers="elements of the form's width",
+    parameters=(Parameter("cache_policy", "uint64 of createpolicy; due with .L2::cache_hint"),),
+    judges=("ptxas", "emulator", "H200"),
+    issue=_issue,
+)

@@ -17,6 +17,7 @@ from ptxtile.ir.operand import Operand, Pair, Register, Vector
 from ptxtile.isa import bind
 from ptxtile.isa.form import Form, Operand as Slot, Signature
 from ptxtile.tile import operand, overlap, predicate
+from ptxtile.tile.family import Call, Family
 from ptxtile.tile.scope import Group
 
 Given = Union[Tensor, object]
@@ -169,3 +170,19 @@ def tensor_why_not(slot: Slot, tensor: Tensor) -> str:
     if not slots.dtype_fits(slot, tensor.dtype, tensor.bound.registers[0].type):
         return f"operand {slot.name} takes {slots.expected(slot)}, not a tensor of {tensor.dtype.name}"
     return ""
+
+
+def _issue(call: Call) -> None:
+    apply(call.trace, call.form, call.operands, call.group, call.pred, call.preserve_dst)
+
+
+FAMILY = Family(
+    name="registers",
+    section="9.7",
+    starts=("",),
+    operands=("as the manual writes them; a tuple for d|p",),
+    atoms="(N,): 1, or the registers of a brace group",
+    carriers="the slot's dtype; packed types in their unsigned carrier",
+    judges=("ptxas", "emulator", "H200"),
+    issue=_issue,
+)
