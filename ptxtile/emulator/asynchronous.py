@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator.lanes import Threads
 from ptxtile.emulator.program import Site
+from ptxtile.emulator.report import stop
 
 if TYPE_CHECKING:
     from ptxtile.emulator.machine import Wave
 
 Proxy = Literal["generic", "async"]
-Mechanism = Literal["group", "bulk_group", "mbarrier"]
+Mechanism = Literal["group", "bulk_group", "mbarrier", "wgmma"]
 
 OPEN = -1
 """The group of an operation that has not been committed."""
@@ -37,6 +38,9 @@ class Operation:
     proxy      through which its memory accesses are made
     mechanism  how its completion is observed
     group      by thread: the number of its commit group, OPEN until committed
+    take       reads the source, for work whose source may be free before it is done; called once, before `effect`
+    time       when it was issued, in the sanitizer's count
+    uses       CTAs of the wave whose shared memory it reads or writes
     """
 
     site: Site
@@ -45,6 +49,22 @@ class Operation:
     proxy: Proxy
     mechanism: Mechanism
     group: NDArray[np.int64]
+    take: Callable[[], None] | None = None
+    time: int = 0
+    uses: frozenset[int] = frozenset()
+
+    def finish(self, positions: NDArray[np.intp]) -> None:
+        """Read the source, if that has not been done, and do the rest for the threads at these positions."""
+        self.read_source()
+        self.effect(positions)
+
+    def read_source(self) -> None:
+        """Read the source, once."""
+        take, self.take = self.take, None
+        if take is not None:
+            take()
+            if self.mechanism == "bulk_group":
+                self.uses = frozenset()  # what is left is in global memory
 
     def keep(self, positions: NDArray[np.intp]) -> Operation:
         """The parts at these positions."""
@@ -56,6 +76,9 @@ class Operation:
             self.proxy,
             self.mechanism,
             self.group[positions],
+            self.take,
+            self.time,
+            self.uses,
         )
 
 
@@ -75,10 +98,14 @@ class Pending:
         effect: Callable[[NDArray[np.intp]], None],
         proxy: Proxy,
         mechanism: Mechanism,
+        take: Callable[[], None] | None = None,
+        uses: frozenset[int] = frozenset(),
     ) -> None:
         """Queue an operation."""
         group = np.full(len(threads), OPEN, np.int64)
-        self.operations.append(Operation(site, threads, effect, proxy, mechanism, group))
+        ordering = self.wave.machine.ordering
+        time = 0 if ordering is None else ordering.now
+        self.operations.append(Operation(site, threads, effect, proxy, mechanism, group, take, time, uses))
 
     def _groups(self, mechanism: Mechanism) -> NDArray[np.int64]:
         """By thread: how many groups it has committed."""
@@ -95,18 +122,44 @@ class Pending:
                 operation.group[mine] = groups[operation.threads[mine]]
         groups[threads] += 1
 
-    def wait(self, threads: Threads, mechanism: Mechanism, allowed: int) -> None:
-        """Complete all but the `allowed` most recent groups of each thread."""
+    def wait(self, threads: Threads, mechanism: Mechanism, allowed: int) -> dict[int, int]:
+        """Complete all but the `allowed` most recent groups of each thread: when the last was issued, by thread."""
         limit = self._groups(mechanism) - allowed
-        self._complete(mechanism, threads, lambda op: (op.group != OPEN) & (op.group < limit[op.threads]))
+        return self._complete(
+            mechanism, threads, lambda op: (op.group != OPEN) & (op.group < limit[op.threads])
+        )
+
+    def wait_read(self, threads: Threads, mechanism: Mechanism, allowed: int) -> dict[int, int]:
+        """Like `wait`, but only read the sources."""
+        limit = self._groups(mechanism) - allowed
+        issued: dict[int, int] = {}
+        for operation in self.operations:
+            mine = np.isin(operation.threads, threads) & (operation.group != OPEN)
+            if operation.mechanism == mechanism and (mine & (operation.group < limit[operation.threads])).any():
+                operation.read_source()
+                issued.update(dict.fromkeys(operation.threads.tolist(), operation.time))
+        return issued
 
     def wait_all(self, threads: Threads, mechanism: Mechanism) -> None:
         """Complete everything that these threads started, committed or not."""
         self._complete(mechanism, threads, lambda op: np.ones(len(op.threads), np.bool_))
 
+    def check_exit(self, threads: Threads) -> None:
+        """These threads have ended: stop if their CTA's shared memory is still in use."""
+        wave = self.wave
+        used = frozenset[int]().union(*(operation.uses for operation in self.operations))
+        for cta in used.intersection(wave.cta[threads].tolist()):
+            if wave.live[cta * wave.block : (cta + 1) * wave.block].any():
+                continue
+            operation = next(operation for operation in self.operations if cta in operation.uses)
+            name = wave.thread_name(cta * wave.block).partition(" of ")[2]
+            text = f"exit: {name} has ended, and asynchronous work still uses its shared memory"
+            who = f"{wave.thread_name(int(operation.threads[0]))} started it"
+            raise stop("exit", text, operation.site, who)
+
     def _complete(
         self, mechanism: Mechanism, threads: Threads, due: Callable[[Operation], NDArray[np.bool_]]
-    ) -> None:
+    ) -> dict[int, int]:
         finished: list[tuple[Operation, NDArray[np.intp]]] = []
         kept: list[Operation] = []
         for operation in self.operations:
@@ -118,10 +171,15 @@ class Pending:
             if not mask.all():
                 kept.append(operation.keep(np.flatnonzero(~mask)) if mask.any() else operation)
         self.operations = kept
-        self.chooser.shuffle(finished)
+        issued: dict[int, int] = {}
         for operation, positions in finished:
-            operation.effect(positions)
+            issued.update(dict.fromkeys(operation.threads[positions].tolist(), operation.time))
+        if mechanism != "wgmma":  # matrix operations of a warpgroup follow each other
+            self.chooser.shuffle(finished)
+        for operation, positions in finished:
+            operation.finish(positions)
             self.wave.happened()
+        return issued
 
     def complete_one(self) -> bool:
         """Complete one operation whose completion somebody may be polling for; whether there was one."""
@@ -130,7 +188,7 @@ class Pending:
             return False
         chosen = self.chooser.choice(free)
         self.operations.remove(chosen)
-        chosen.effect(np.arange(len(chosen.threads)))
+        chosen.finish(np.arange(len(chosen.threads)))
         self.wave.happened()
         return True
 
@@ -138,4 +196,4 @@ class Pending:
         """Complete everything: all threads have ended."""
         while self.operations:
             chosen = self.operations.pop(self.chooser.randrange(len(self.operations)))
-            chosen.effect(np.arange(len(chosen.threads)))
+            chosen.finish(np.arange(len(chosen.threads)))

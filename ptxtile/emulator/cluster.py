@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxtile.emulator.lanes import Threads
-from ptxtile.emulator.ordering import Claims
+from ptxtile.emulator.ordering import Claims, union
 from ptxtile.emulator.program import Site
 from ptxtile.emulator.report import at_line, count_of, stop
 
@@ -87,6 +87,10 @@ class ClusterBarriers:
         self.claims[cluster] = ordering.arrived(
             [(t, time) for t, time, releases in mine if releases and len(t)]
         )
+        for threads, _, releases in mine:  # what a fence released before a relaxed arrival
+            for thread in () if releases else threads.tolist():
+                if thread in ordering.fenced:
+                    self.claims[cluster] = union(self.claims[cluster], ordering.fenced[thread][0])
 
     def _acquire(self, threads: Threads) -> None:
         ordering = self.wave.machine.ordering

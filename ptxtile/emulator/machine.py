@@ -245,6 +245,8 @@ class Wave:
         """These threads exit."""
         self.live[threads] = False
         self.happened()
+        if self.machine.sanitizer is not None and self.pending.operations:
+            self.pending.check_exit(threads)
         self.barriers.recount(threads)
         self.clusters.recount(threads)
         self.rendezvous.recount(threads)

@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ptxtile.emulator.lanes import Threads
 from ptxtile.emulator.ordering import Claims, union
 from ptxtile.emulator.program import Site
 from ptxtile.emulator.report import at_line, stop
@@ -33,6 +36,8 @@ class MBarrier:
     drops     how many fewer the next phase takes
     bytes     the current phase's transaction count: bytes expected and not yet come
     phase     completed phases
+    creator   the thread that initialised it, and when; `visible`: whether a fence has shown that to the
+              asynchronous proxy
     gathered  what those who arrived in the current phase knew; `known`: what completed phases pass on
     """
 
@@ -44,6 +49,8 @@ class MBarrier:
     phase: int = 0
     gathered: Claims = field(default_factory=dict)
     known: Claims = field(default_factory=dict)
+    creator: tuple[int, int] = (0, 0)
+    visible: bool = False
 
     def arrive(self, count: int, claims: Claims, drop: bool = False) -> None:
         """`count` arrivals at once."""
@@ -61,6 +68,11 @@ class MBarrier:
         if abs(self.bytes) > MOST:
             raise Misuse(f"a transaction count of {self.bytes}; it may reach {MOST} either way")
         self.advance()
+
+    def receive(self, size: int, claims: Claims) -> None:
+        """Bytes have come, through asynchronous work of which those know who see the phase complete."""
+        self.gathered = union(self.gathered, claims)
+        self.expect(-size)
 
     def advance(self) -> None:
         """Complete the phase if nothing is pending."""
@@ -92,6 +104,17 @@ class MBarriers:
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         self.objects: dict[int, MBarrier] = {}
+
+    def show(self, threads: Threads) -> None:
+        """These threads fence: the asynchronous proxy sees the objects whose initialisation they know of."""
+        ordering = self.wave.machine.ordering
+        if ordering is None:
+            return
+        for barrier in self.objects.values():
+            if not barrier.visible:
+                count = len(threads)
+                who, when = np.full(count, barrier.creator[0]), np.full(count, barrier.creator[1])
+                barrier.visible = bool(ordering.knows(threads, who, when).any())
 
     def check_end(self) -> None:
         """All threads have ended: bytes that are still expected, or came unexpected, are a mistake in a count."""

@@ -24,9 +24,15 @@ if TYPE_CHECKING:
 Flags = NDArray[np.bool_]
 Claims = dict[tuple[str, int], int]
 
+FENCED = "~"
+"""Before the kind of a claim: what a proxy fence has made visible to the asynchronous proxy."""
+CLAIM_SETS = 2048
+"""Sets of claims that are kept before those that no thread has any more are dropped."""
 WEAK = 0
 IN_FLIGHT = 1 << 30
 """Added to a thread's number: the asynchronous work that it started and that nobody has waited for. No one knows it."""
+AGENT = 1 << 29
+"""Where the numbers of agents begin, which stand for asynchronous work that completes together (see `proxies`)."""
 SCOPES = {".cta": 1, ".cluster": 2, ".gpu": 3, ".sys": 4}
 SCOPE_NAMES = {number: name[1:] for name, number in SCOPES.items()}
 
@@ -103,6 +109,8 @@ class Ordering:
 
     def learn(self, threads: Threads, claims: Claims) -> None:
         """These threads know these claims from now on."""
+        if len(self.claims) > CLAIM_SETS:
+            self._tidy()
         for before in np.unique(self.known[threads]).tolist():
             after = self._merge(before, claims)
             if after != before:
@@ -120,6 +128,17 @@ class Ordering:
                 self.claims.append(both)
             found = self._merged[key] = (number, claims)
         return found[0]
+
+    def _tidy(self) -> None:
+        """Drop the sets of claims that no thread has."""
+        used, numbers = np.unique(self.known, return_inverse=True)
+        kept = [self.claims[number] for number in used.tolist()]
+        if used[0] != 0:
+            kept.insert(0, {})
+            numbers = numbers + 1
+        self.claims = kept
+        self.known = numbers.reshape(self.known.shape).astype(np.int64)
+        self._merged = {}
 
     def _snapshot(self, thread: int) -> Claims:
         """All that a thread knows, itself included."""
@@ -243,6 +262,36 @@ class Ordering:
                         self.learn(np.array([thread]), claims)
             if release:
                 self.fenced[thread] = (self._snapshot(thread), scope)
+
+    def proxy_fence(self, threads: Threads) -> None:
+        """fence.proxy.async: all that these threads did and know of is visible to the asynchronous proxy."""
+        self.now += 1
+        wave = self.wave
+        known = self.known[threads]
+        for number in np.unique(known).tolist():
+            members = threads[known == number]
+            claims = {key: time for key, time in self.claims[number].items() if key[0][0] != FENCED}
+            for warp in np.unique(wave.warp[members]).tolist():
+                cta = warp // wave.warps
+                own: Claims = {
+                    ("cta", int(wave.number[cta])): int(self.cta_time[cta]),
+                    ("warp", int(wave.number[cta]) * wave.warps + warp % wave.warps): int(
+                        self.warp_time[warp]
+                    ),
+                }
+                claims = union(claims, own)
+            claims = union(claims, self._those(members, self.now))
+            self.learn(members, {(FENCED + kind, who): time for (kind, who), time in claims.items()})
+
+    def fenced_for(self, thread: int, other: int, time: int) -> bool:
+        """Whether a proxy fence that `thread` knows of came after what `other` did at `time`."""
+        claims = self.claims[int(self.known[thread])]
+        cta, tid = divmod(other, self.block)
+        return (
+            claims.get((FENCED + "thread", other), 0) >= time
+            or claims.get((FENCED + "warp", cta * self.wave.warps + tid // 32), 0) >= time
+            or claims.get((FENCED + "cta", cta), 0) >= time
+        )
 
     def acquire(self, part: Part, strength: Strength) -> None:
         """Threads read what others may have released: they know it now, or at their next fence."""

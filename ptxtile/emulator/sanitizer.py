@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator.lanes import Lanes, Threads
 from ptxtile.emulator.memory import Index, Offsets, Store
-from ptxtile.emulator.ordering import IN_FLIGHT, SCOPES, Ordering, Strength
+from ptxtile.emulator.ordering import AGENT, IN_FLIGHT, SCOPES, Ordering, Strength
 from ptxtile.emulator.program import Site
+from ptxtile.emulator.proxies import Proxies
 from ptxtile.emulator.races import MANY, NOBODY, Event, Races
 from ptxtile.emulator.report import at_line, fault
 from ptxtile.emulator.spaces import Part
@@ -32,10 +33,12 @@ class Sanitizer:
         self.block = machine.block_threads
         self.sites: list[Site] = []
         self.site_numbers: dict[int, int] = {}
+        self.proxies = Proxies(self)
 
     def begin(self, wave: Wave) -> None:
         """A new wave comes onto the machine."""
         self.wave = wave
+        self.proxies.readings.clear()
         self.ordering.begin(wave)
         self.id = self.ordering.id
         wave.spaces.shared.races = Races(len(wave.spaces.shared.data))
@@ -50,7 +53,7 @@ class Sanitizer:
 
     def read(self, part: Part, width: int, strength: Strength) -> None:
         """Threads read `width` bytes each: stop on a race with an earlier write."""
-        races = self._races(part.store, width)
+        races = self.races_of(part.store, width)
         if races is None:
             return
         self.ordering.now += 1
@@ -61,7 +64,7 @@ class Sanitizer:
 
     def look(self, part: Part, width: int, strength: Strength) -> None:
         """Like `read`, but leaves no trace: for what polls, and must only not come before an initialisation."""
-        races = self._races(part.store, width)
+        races = self.races_of(part.store, width)
         if races is None:
             return
         index = part.index(races.grain)
@@ -74,9 +77,11 @@ class Sanitizer:
 
     def write(self, part: Part, width: int, strength: Strength, values: Sequence[Bits]) -> None:
         """Threads write: stop on a race with an earlier access, or between threads that write different values."""
-        races = self._races(part.store, width)
+        races = self.races_of(part.store, width)
         if races is None:
             return
+        if self.proxies.readings:
+            self.proxies.generic_write(part, width)
         self.ordering.now += 1
         if strength.atomic and (strength.acquire or self.ordering.fences):
             self.ordering.acquire(part, strength)
@@ -97,7 +102,7 @@ class Sanitizer:
         self._own(store, offsets, self.id[threads], site, width)
 
     def _own(self, store: Store, offsets: Offsets, ids: NDArray[np.int64], site: Site, width: int) -> None:
-        races = self._races(store, width)
+        races = self.races_of(store, width)
         if races is None:
             return
         number = self.site_number(site)
@@ -106,7 +111,8 @@ class Sanitizer:
             ctas = (ids % IN_FLIGHT) // self.block + 1
             races.writes.set(granules, ids + 1, ctas, self.ordering.now, number, 0)
 
-    def _races(self, store: Store, width: int) -> Races | None:
+    def races_of(self, store: Store, width: int) -> Races | None:
+        """The shadow of a store, fine enough for accesses of `width` bytes; None where there are no races."""
         if store.readonly or store is self.wave.spaces.local:
             return None
         if store.races is None:
@@ -280,6 +286,10 @@ class Sanitizer:
 
         site = self.sites[int(event.site[which])]
         thread = int(event.thread[which])
+        if AGENT <= thread < IN_FLIGHT:
+            text = f"in flight: a thread {verb} what asynchronous work {did} that was not waited for"
+            other = self.proxies.started(thread, int(event.site[which]))
+            raise fault("in-flight", text, lanes, int(positions[which]), other)
         name = name_thread(self.machine.launch, thread % IN_FLIGHT)
         if thread >= IN_FLIGHT:
             text = f"in flight: a thread {verb} what an asynchronous copy {did} that was not waited for"

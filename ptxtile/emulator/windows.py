@@ -21,7 +21,7 @@ SHARED_LIMIT = 227 * 1024
 """The most shared memory that a CTA of sm_90 and later may have, static and dynamic together, in bytes."""
 
 LOCAL_START = 0x100
-PARAM_START = 0x210
+PARAM_START = 0x280
 CONST_START = 0x100
 FUNCTION_BASE = 0x10_0000_0000
 FUNCTION_STEP = 0x100

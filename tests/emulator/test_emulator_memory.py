@@ -166,12 +166,12 @@ ACCESS = "ld.param.u64 %rd1, [A];\nmov.u32 %r2, 1;\n"
         (
             "ld.param.b32 %r1, [A+6];",
             "misaligned",
-            "misaligned: reads 4 bytes at param address 0x216, which is not a multiple of 4",
+            "misaligned: reads 4 bytes at param address 0x286, which is not a multiple of 4",
         ),
         (
             "ld.param.b64 %rd1, [A+8];",
             "out-of-bounds",
-            "out of bounds: reads 8 bytes at param address 0x218; the parameter space has 8 bytes from 0x210",
+            "out of bounds: reads 8 bytes at param address 0x288; the parameter space has 8 bytes from 0x280",
         ),
     ],
 )

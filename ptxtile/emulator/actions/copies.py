@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxtile.emulator.actions.bulk import bulk
+from ptxtile.emulator.actions.mbarrier import arrive_after_copies
+from ptxtile.emulator.actions.tensor_copy import tensor_copy
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.operands import address_reader, reader, refuse_undefined
 from ptxtile.emulator.ordering import Strength
@@ -18,13 +21,17 @@ from ptxtile.ir.operand import Integer, Negated, Register
 
 @action("cp")
 def cp(program: Program, site: Site) -> Run:
-    """cp.async and its groups."""
+    """cp.async and its groups; the bulk copies stand in `bulk` and `tensor_copy`."""
     modifiers = site.instruction.form.modifiers
-    if ".commit_group" in modifiers and ".bulk" not in modifiers:
+    if ".bulk" in modifiers:
+        return tensor_copy(program, site) if ".tensor" in modifiers else bulk(program, site)
+    if ".mbarrier" in modifiers:
+        return arrive_after_copies(program, site)
+    if ".commit_group" in modifiers:
         return lambda lanes: lanes.wave.pending.commit(lanes.threads, "group")
     if ".wait_all" in modifiers:
         return lambda lanes: lanes.wave.pending.wait_all(lanes.threads, "group")
-    if ".wait_group" in modifiers and ".bulk" not in modifiers:
+    if ".wait_group" in modifiers:
         (count,) = site.instruction.operands
         assert isinstance(count, Integer)
         allowed = count.value

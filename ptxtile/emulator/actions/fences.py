@@ -18,7 +18,11 @@ def fence(program: Program, site: Site) -> Run:
     nothing.
     """
     modifiers = site.instruction.form.modifiers
-    if ".proxy" in modifiers or any(m.startswith((".proxy", ".mbarrier_init")) for m in modifiers):
+    if ".mbarrier_init" in modifiers:
+        return _mbarrier_init
+    if any(modifier.startswith(".proxy::async") for modifier in modifiers) or ".async" in modifiers[1:2]:
+        return _proxy_async
+    if any(modifier.startswith(".proxy") for modifier in modifiers):
         return lambda lanes: None
     level = next((LEVELS[modifier] for modifier in modifiers if modifier in LEVELS), ".sys")
     scope = SCOPES[level]
@@ -30,3 +34,19 @@ def fence(program: Program, site: Site) -> Run:
             ordering.fence(lanes, scope, acquire, release)
 
     return run
+
+
+def _proxy_async(lanes: Lanes) -> None:
+    """What these threads did is visible to the asynchronous proxy."""
+    ordering = lanes.wave.machine.ordering
+    if ordering is not None and lanes.count:
+        ordering.proxy_fence(lanes.threads)
+        lanes.wave.mbarriers.show(lanes.threads)
+
+
+def _mbarrier_init(lanes: Lanes) -> None:
+    """The mbarriers that these threads initialised are visible to the cluster and to the asynchronous proxy."""
+    ordering = lanes.wave.machine.ordering
+    if ordering is not None and lanes.count:
+        ordering.fence(lanes, SCOPES[".cluster"], acquire=False)
+        lanes.wave.mbarriers.show(lanes.threads)

@@ -42,7 +42,7 @@ def mbarrier(program: Program, site: Site) -> Run:
     return _wait(program, site)
 
 
-def _locator(
+def locator(
     program: Program, site: Site, operand: Operand
 ) -> Callable[[Lanes, str], Iterator[tuple[Part, Users]]]:
     """How the objects that an address operand names are found."""
@@ -63,7 +63,8 @@ def _users(part: Part) -> Users:
         yield offset, np.flatnonzero(part.offsets == offset)
 
 
-def _object(part: Part, offset: int, positions: NDArray[np.intp]) -> MBarrier:
+def object_of(part: Part, offset: int, positions: NDArray[np.intp]) -> MBarrier:
+    """The object at an offset, or the error that there is none."""
     found = part.lanes.wave.mbarriers.objects.get(offset)
     if found is None:
         text = "the mbarrier was not initialised, or its memory was used for something else"
@@ -89,7 +90,7 @@ def _touch(part: Part, strength: Strength, writes: bool) -> None:
 
 
 def _init(program: Program, site: Site) -> Run:
-    find = _locator(program, site, site.instruction.operands[0])
+    find = locator(program, site, site.instruction.operands[0])
     read = reader(program, site, site.instruction.operands[1], ".u32")
 
     def run(lanes: Lanes) -> None:
@@ -105,20 +106,24 @@ def _init(program: Program, site: Site) -> Run:
             chosen = count if part.positions is None else count[part.positions]
             for offset, positions in users:
                 number = int(chosen[positions[-1]])
-                lanes.wave.mbarriers.objects[offset] = MBarrier(site, number, number)
+                made = lanes.wave.mbarriers.objects[offset] = MBarrier(site, number, number)
+                ordering = lanes.wave.machine.ordering
+                if ordering is not None:
+                    creator = int(ordering.id[part.lanes.threads[positions[-1]]])
+                    made.creator = (creator, ordering.now)
         lanes.wave.happened()
 
     return run
 
 
 def _inval(program: Program, site: Site) -> Run:
-    find = _locator(program, site, site.instruction.operands[0])
+    find = locator(program, site, site.instruction.operands[0])
 
     def run(lanes: Lanes) -> None:
         for part, users in find(lanes, "invalidates an mbarrier of"):
             _touch(part, Strength(), writes=True)
             for offset, positions in users:
-                _object(part, offset, positions)
+                object_of(part, offset, positions)
                 del lanes.wave.mbarriers.objects[offset]
 
     return run
@@ -128,7 +133,7 @@ def _arrive(program: Program, site: Site) -> Run:
     modifiers = site.instruction.form.modifiers
     operands = list(site.instruction.operands)
     write = writer(site, operands.pop(0), ".b64") if not isinstance(operands[0], Address) else None
-    find = _locator(program, site, operands[0])
+    find = locator(program, site, operands[0])
     read = reader(program, site, operands[1], ".u32") if len(operands) > 1 else None
     expects = ".expect_tx" in modifiers
     drop, releases, no_complete = (
@@ -144,7 +149,7 @@ def _arrive(program: Program, site: Site) -> Run:
             given = number if part.positions is None else number[part.positions]
             states = np.zeros(part.lanes.count, np.uint64)
             for offset, positions in users:
-                barrier = _object(part, offset, positions)
+                barrier = object_of(part, offset, positions)
                 states[positions] = barrier.state
                 count = len(positions) if expects else int(given[positions].sum())
                 try:
@@ -172,7 +177,7 @@ def _claims(lanes: Lanes, positions: NDArray[np.intp]) -> Claims:
 
 
 def _transactions(program: Program, site: Site, sign: int) -> Run:
-    find = _locator(program, site, site.instruction.operands[0])
+    find = locator(program, site, site.instruction.operands[0])
     read = reader(program, site, site.instruction.operands[1], ".u32")
 
     def run(lanes: Lanes) -> None:
@@ -182,7 +187,7 @@ def _transactions(program: Program, site: Site, sign: int) -> Run:
             given = number if part.positions is None else number[part.positions]
             for offset, positions in users:
                 try:
-                    _object(part, offset, positions).expect(sign * int(given[positions].sum()))
+                    object_of(part, offset, positions).expect(sign * int(given[positions].sum()))
                 except Misuse as misuse:
                     raise fault("mbarrier", f"mbarrier: {misuse}", part.lanes, int(positions[0])) from None
         lanes.wave.happened()
@@ -194,7 +199,7 @@ def _wait(program: Program, site: Site) -> Run:
     modifiers = site.instruction.form.modifiers
     destination, address, which = site.instruction.operands[:3]
     parity, acquires = ".parity" in modifiers, ".relaxed" not in modifiers
-    find = _locator(program, site, address)
+    find = locator(program, site, address)
     read = reader(program, site, which, ".u32" if parity else ".b64")
     write = writer(site, destination, ".pred")
 
@@ -206,7 +211,7 @@ def _wait(program: Program, site: Site) -> Run:
             given = value if part.positions is None else value[part.positions]
             result: Bits = np.zeros(part.lanes.count, np.bool_)
             for offset, positions in users:
-                barrier = _object(part, offset, positions)
+                barrier = object_of(part, offset, positions)
                 asked = given[positions]
                 done = (asked & 1) != barrier.phase & 1 if parity else (asked >> 32) < barrier.phase
                 result[positions] = done
@@ -227,3 +232,33 @@ def _pending_count(program: Program, site: Site) -> Run:
         write(lanes, value.astype(np.uint32), None if shadow is None else shadow.astype(np.uint32))
 
     return run
+
+
+def arrive_after_copies(program: Program, site: Site) -> Run:
+    """cp.async.mbarrier.arrive (9.7.13.15.15): an arrival of each thread when its cp.async so far are done."""
+    find = locator(program, site, site.instruction.operands[0])
+    counted = ".noinc" in site.instruction.form.modifiers
+
+    def run(lanes: Lanes) -> None:
+        wave = lanes.wave
+        for part, users in find(lanes, "arrives on an mbarrier of"):
+            _touch(part, TOUCH, writes=False)
+            for offset, positions in users:
+                barrier = object_of(part, offset, positions)
+                if not counted:
+                    barrier.pending += len(positions)
+                chosen = part.lanes.at(positions)
+                wave.pending.start(site, chosen.threads, _arrival(chosen, barrier), "generic", "mbarrier")
+
+    return run
+
+
+def _arrival(lanes: Lanes, barrier: MBarrier) -> Callable[[NDArray[np.intp]], None]:
+    def effect(positions: NDArray[np.intp]) -> None:
+        lanes.wave.pending.wait_all(lanes.threads[positions], "group")
+        try:
+            barrier.arrive(len(positions), _claims(lanes, positions))
+        except Misuse as misuse:
+            raise fault("mbarrier", f"mbarrier: {misuse}", lanes, int(positions[0])) from None
+
+    return effect
