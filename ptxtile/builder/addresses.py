@@ -1,9 +1,9 @@
 """From extents to instructions: index arithmetic, and addresses as one register plus a constant.
 
-Sequences, all exact: a sum of products is mul.lo, mad.lo and add, in 32 bits where it is proven to lie in [0, 2^32) (what
-wraps on the way comes back), else in 64; a quotient of a non-negative value by a power of two is shr, by another
-constant div; a remainder and or rem; a global address is one mad.wide.u32 (or mad.lo.s64) on the base. What was computed
-in an open block is not computed again.
+Sequences, all exact: a sum of products is mul.lo, mad.lo and add, in 32 bits where it is proven to lie in [0, 2^32)
+(what wraps on the way comes back), else in 64; a quotient of a non-negative value by a power of two is shr, by another
+constant div; a remainder and or rem; a global address is one mad.wide.u32 (or mad.lo.s64) on the base. What was
+computed in an open block is not computed again.
 """
 
 from __future__ import annotations
@@ -105,11 +105,16 @@ def _divided(trace: Trace, of: tuple[str, Extent, int], bits: int) -> Register:
         trace.instruction(f"and.b{bits}", made, lower(trace, inner, bits), Integer(divisor - 1))
         return made
     low, high = inner.bounds()
+    word = "quotient" if operation == "div" else "remainder"
     if low < 0 and not ranges.nonnegative(inner, _facts(trace)):
-        word = "quotient" if operation == "div" else "remainder"
         raise TraceError(
             f"the index {inner} may be negative, and its {word} by {divisor} is needed for an address; state that it "
             "is not with pt.assume(index >= 0)" + location.quote(location.here())
+        )
+    if high >= 1 << 64:
+        raise TraceError(
+            f"the index {inner} may pass 2**64, and its {word} by {divisor} is needed for an address; index with 32 "
+            "bits, or fewer" + location.quote(location.here())
         )
     wide = 32 if bits == 32 and high < _NARROW else 64
     source = lower(trace, inner, wide)
