@@ -8,6 +8,7 @@ stand in them, so that they change only when the table says something else. A te
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 import sys
@@ -17,12 +18,14 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "isa"
+MOST_SPELLINGS = 500
+"""Of one line: so many are looked at to say which targets have some of it."""
 sys.path.insert(0, str(ROOT))
 
 from ptxtile.cli.words import floors_text, operand_rows  # noqa: E402 - the checkout's own package
-from ptxtile.isa import cache, listing, rules, table, targets  # noqa: E402
+from ptxtile.isa import cache, condition, listing, rules, table, targets  # noqa: E402
 from ptxtile.isa.form import Form, Signature  # noqa: E402
-from ptxtile.isa.line import Line, lines_of  # noqa: E402
+from ptxtile.isa.line import Clause, Line, lines_of  # noqa: E402
 
 
 class Entry(NamedTuple):
@@ -77,18 +80,38 @@ def _slots(line: Line) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _targets(line: Line) -> str:
-    """Where the line is, by what holds for all of it; conditions are listed beside."""
+    """Where some spelling of the line is; if they are many, by the clauses that hold for each."""
+    seen = list(itertools.islice(listing.spellings(line), MOST_SPELLINGS + 1))
+    if len(seen) <= MOST_SPELLINGS:
+        each = [found.floors for values, _ in seen for found in rules.available(line, values)]
+        return floors_text(targets.as_mapping(tuple(map(min, *each, each[0])))) if each else "no target"
     plain = [clause for clause in line.clauses if clause.kind != "where" and clause.condition is None]
     floors, _ = rules.combine(plain)
-    known = targets.facts()
-    own = tuple(max(low, base) if low < targets.NEVER else low for low, base in zip(floors, known.base))
-    return floors_text(targets.as_mapping(own))
+    own = [max(low, base) if low < targets.NEVER else low for low, base in zip(floors, targets.facts().base)]
+    return floors_text(targets.as_mapping(tuple(own)))
 
 
 def _conditions(line: Line) -> list[str]:
-    """The clauses that hold only sometimes, and those that forbid, in the table's words."""
-    told = [c.text for c in line.clauses if c.kind in ("where", "removed") or c.condition is not None]
-    return list(dict.fromkeys(re.sub(r"\s+", " ", text) for text in told))
+    """The clauses that hold for some spellings of the line and not for others, in the table's words."""
+    told: dict[str, None] = {}
+    for clause in line.clauses:
+        if clause.text.endswith(" in the set " + clause.text.rpartition(" ")[2]):
+            told[f"{clause.text.split()[0]} needs {targets.describe(clause.alternatives)}"] = None
+        elif clause.kind == "removed" or (clause.condition is not None and _asks(clause, line)):
+            told[re.sub(r"\s+", " ", clause.text)] = None
+    return list(told)
+
+
+def _asks(clause: Clause, line: Line) -> bool:
+    """Whether a condition can differ between spellings or operand lists of the line."""
+    named = set(condition.modifiers_in(clause.condition))
+    here = {
+        word
+        for piece in line.pieces
+        if piece.slot or piece.kind != "required"
+        for word in (piece.name, *piece.values)
+    }
+    return bool(named & here) or condition.mentions_operand(clause.condition)
 
 
 def _signature(entry: Entry) -> Signature | None:

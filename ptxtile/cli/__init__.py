@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = 0 if found.good else 1
         sys.stdout.flush()
         return found
-    except (UsageFault, pt.TargetError, pt.LayoutError) as error:
+    except (UsageFault, pt.TargetError, pt.LayoutError, pt.NotationError) as error:
         sys.stderr.write(f"ptxtile {options.command}: {error}\n")
         return 2
     except BrokenPipeError:  # the reader has seen enough: no complaint, now or when Python flushes at its end

@@ -32,10 +32,16 @@ def names_text(names: Iterable[str]) -> str:
             if families[family] <= left:
                 parts.append(f"the {family} family")
                 left -= families[family]
+    parts.sort(key=_ordered_by_number)
     parts += _runs([name for name in _ordered() if name in left])
     return (
         parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else "no target"
     )
+
+
+def _ordered_by_number(part: str) -> int:
+    found = re.search(r"\d+", part)
+    return int(found[0]) if found else 0
 
 
 def _runs(names: Sequence[str]) -> list[str]:

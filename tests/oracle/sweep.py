@@ -12,6 +12,7 @@ needed   each clause matters: without it, the table would allow something that t
 from __future__ import annotations
 
 import math
+import os
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from tests.oracle.operands import statement, write
 
 NEWEST = targets.facts().versions[-1]
 SUPPORTED = tuple(name for name, target in targets.facts().targets.items() if target.supported)
+ONLY = os.environ.get("PTXTILE_SWEEP_OPCODE", "")
 
 Filling = tuple["str | None", ...]
 
@@ -61,10 +63,12 @@ class Case:
 
 
 def lines() -> Iterator[Line]:
-    """Every syntax line of the table."""
-    for name in table.chapters():
+    """Every syntax line of the table; of one opcode alone, if PTXTILE_SWEEP_OPCODE names it."""
+    for name in [ONLY] if ONLY else table.chapters():
         opcode = table.opcode(name)
-        yield from opcode.lines if opcode is not None else ()
+        if opcode is None:
+            raise LookupError(f"PTXTILE_SWEEP_OPCODE: the table has no instruction {name!r}")
+        yield from opcode.lines
 
 
 def options(line: Line) -> list[tuple[str | None, ...]]:

@@ -42,7 +42,7 @@ def report(assembler: Assembler) -> Iterator[dict[str, object]]:
         "fillings_of_a_line_at_most": FILLINGS,
     }
     yield found
-    if FULL:
+    if FULL and not sweep.ONLY:
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
