@@ -95,19 +95,45 @@ def _step(text: str, name: str) -> Form:
     if name.startswith("_") and not name[1:2].isdigit():
         raise FormAttributeError(f"{name!r} is no modifier", spelling=text)
     spelling = f"{text}.{word(name)}" if text else word(name)
+    found = _reach(spelling)
+    for shorter in _without_defaults(text) if found is None else ():
+        found = found or _reach(f"{shorter}.{word(name)}")
+    if found is not None:
+        return found
+    from ptxtile.isa import explain
+
+    fault = explain.no_form(spelling)
+    raise FormAttributeError(fault.message, spelling=spelling, reasons=fault.reasons)
+
+
+def _reach(spelling: str) -> Form | None:
+    """The Form of a whole spelling, a Chain where more modifiers make one, None where nothing does."""
     whole = table.find(spelling)
     if whole is not None:
         return whole
     opcode, words = table.split(spelling)
     known = table.opcode(opcode)
-    if known is not None and any(
-        match.fillings(line, words, complete=False) for line in known.candidates(words)
-    ):
-        return cast(Form, Chain(spelling))
-    from ptxtile.isa import explain
+    if known is None:
+        return None
+    begun = any(match.fillings(line, words, complete=False) for line in known.candidates(words))
+    return cast(Form, Chain(spelling)) if begun else None
 
-    fault = explain.no_form(spelling)
-    raise FormAttributeError(fault.message, spelling=spelling, reasons=fault.reasons)
+
+def _without_defaults(text: str) -> list[str]:
+    """A form's spelling without one of the modifiers that may be left out.
+
+    `ptx.wgmma.fence.sync` is a whole form already, since `.aligned` may be left out, and its spelling has it: an
+    `.aligned` written next is that one, not a second.
+    """
+    whole = table.find(text) if text else None
+    if whole is None:
+        return []
+    found = []
+    for at in range(len(whole.modifiers)):
+        shorter = whole.opcode + "".join(whole.modifiers[:at] + whole.modifiers[at + 1 :])
+        if table.find(shorter) is whole:
+            found.append(shorter)
+    return found
 
 
 def following(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 
 import pytest
@@ -23,6 +24,32 @@ def test_chain_and_item_are_one_form() -> None:
 def test_a_form_may_go_on() -> None:
     assert isinstance(ptx.bra, Form) and ptx.bra.uni is ptx["bra.uni"]
     assert not isinstance(ptx.fma.rn, Form)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "wgmma.fence.sync.aligned",
+        "wgmma.wait_group.sync.aligned",
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group",
+        "cp.async.bulk.prefetch.tensor.2d.L2.global.tile",
+    ],
+)
+def test_what_may_be_left_out_may_be_written(spelling: str) -> None:
+    """`ptx.wgmma.fence.sync` is a form already; that does not eat the `.aligned` after it."""
+    found = functools.reduce(getattr, map(attribute, spelling.split(".")), ptx)
+    assert found is ptx[spelling] and found.spelling == spelling
+
+
+def test_a_modifier_too_many_is_none() -> None:
+    with pytest.raises(FormAttributeError) as error:
+        _ = ptx.wgmma.fence.sync.aligned.uni
+    assert str(error.value) == (
+        "wgmma.fence.sync.aligned.uni is not a PTX form\n"
+        "  wgmma.fence.sync.aligned.uni\n"
+        "                           ^^^ .uni is no modifier of wgmma; nothing may follow wgmma.fence.sync.aligned\n"
+        "  close by: wgmma.fence.sync.aligned"
+    )
 
 
 @pytest.mark.parametrize("text", [".shared::cta", ".1d", ".and", "and", ".L2::128B", ".b4x16_p64", ".global"])
