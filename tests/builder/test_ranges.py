@@ -175,6 +175,8 @@ def test_congruences_over_ranges_too_large_to_try():
     each = ranges.facts_of(ranges.compare("eq", ranges.remainder(n, 8), 0))
     assert ranges.divisible(n.times(m).plus(n), 8, each)
     assert not ranges.divisible(n.times(m).plus(m), 8, each)
+    nothing = ranges.facts_of(ranges.compare("ge", ranges.remainder(n, 8), 0))  # true of every number
+    assert not ranges.divisible(n, 8, nothing)
 
 
 @pytest.mark.parametrize("mask", [1, 3, 6, 12, 252, 5, 0])
