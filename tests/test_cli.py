@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -232,6 +233,7 @@ def test_json_of_forms_and_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer["targets"] == dict(form.targets)
     first = answer["signatures"][0]
     assert set(first) == {"operands", "targets", "removed", "slots", "syntax", "source"}
+    assert set(first["operands"][0]) == {field.name for field in dataclasses.fields(pt.isa.Operand)}
     assert first["operands"][0]["registers"] == sorted(form.signatures[0].operands[0].registers)
     assert run(capsys, "explain", "fma", "--json")[0] == 1
 

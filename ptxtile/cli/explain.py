@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -90,24 +91,13 @@ def _form_data(spelling: str, form: Form) -> dict[str, object]:
 
 
 def _operand_data(each: Operand) -> dict[str, object]:
-    return {
-        "name": each.name,
-        "role": each.role,
-        "kind": each.kind,
-        "type": each.type,
-        "carrier": each.carrier,
-        "registers": sorted(each.registers),
-        "length": each.length,
-        "register": each.register,
-        "immediate": each.immediate,
-        "literals": sorted(each.literals),
-        "bounds": list(each.bounds) if each.bounds is not None else None,
-        "choices": list(each.choices),
-        "sink": each.sink,
-        "negatable": each.negatable,
-        "special": each.special,
-        "symbol": each.symbol,
-        "space": each.space,
-        "selector": list(each.selector),
-        "elements": [_operand_data(element) for element in each.elements],
-    }
+    """Every field of the record, under its own name: what the table learns to say is in the JSON at once."""
+    data: dict[str, object] = {}
+    for field in dataclasses.fields(each):
+        value = getattr(each, field.name)
+        if field.name == "elements":
+            value = [_operand_data(element) for element in each.elements]
+        elif isinstance(value, (frozenset, set)):
+            value = sorted(value)
+        data[field.name] = list(value) if isinstance(value, tuple) else value
+    return data

@@ -156,7 +156,10 @@ def _literal(each: Operand) -> str:
     if each.choices:
         return "one of " + ", ".join(map(str, each.choices))
     if each.bounds is not None:
-        return f"integer {each.bounds[0]} to {each.bounds[1]}"
+        step = f", a multiple of {each.multiple}" if each.multiple != 1 else ""
+        return f"integer {each.bounds[0]} to {each.bounds[1]}{step}"
+    if each.multiple != 1:
+        return f"multiple of {each.multiple}"
     kinds = {"int": "integer", "f32": "0f float", "f64": "float"}
     named = [kinds[kind] for kind in ("int", "f64", "f32") if kind in each.literals]
     if "float" in named:
