@@ -228,3 +228,10 @@ def test_a_float8_register_tensor():
     assert [line.split()[0] for line in lines(body, params={"A": pt.Tensor((2, 1), pt.float8_e4m3fn)})] == [
         "ld.global.b8"
     ] * 2
+
+
+def test_a_constant_flag_is_one_store():
+    def body(k):
+        k.A[1] = True
+
+    assert lines(body, params={"A": pt.Tensor((4,), pt.bool_)}) == ["st.global.u8 [%rd1+1], 1"]
