@@ -83,6 +83,9 @@ class Callbacks(syntax.ExpressionCallbacks):
     def shifted(self, children: Children) -> syntax.Shifted:
         return syntax.Shifted(_word(children[0]), cast(Literal, children[1]))
 
+    def subscript(self, children: Children) -> syntax.SubscriptNode:
+        return syntax.SubscriptNode(_word(children[0]), _int(children[1]))
+
     def negated(self, children: Children) -> syntax.Not:
         return syntax.Not(_word(children[1]))
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Optional, Union
 
 from ptxtile import isa
-from ptxtile.errors import Diagnostic
+from ptxtile.errors import Diagnostic, FormError
 from ptxtile.ir import module as m
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.demand import MOST_BYTES, Demand, instruction_demands, item_demands, parameter_bytes
 from ptxtile.ir.inference import needs
 from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.operand import Address, Operand, Symbol
-from ptxtile.ir.reader import Lines, context
+from ptxtile.ir.reader import Lines, collector_paused, context
 from ptxtile.ir.reading import Reading
-from ptxtile.isa.form import Signature
+from ptxtile.isa.form import Form, Signature
 
+_SPACE = r"(?:[ \t\r\n\f\v]|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
+_GUARD = re.compile(rf"@{_SPACE}!?{_SPACE}[A-Za-z0-9_$%]+{_SPACE}", re.ASCII)
 # An address may be formed of a symbol of these spaces under this modifier of the instruction.
 _SHARED, _PARAM = frozenset(["shared"]), frozenset(["param"])
 _SPACES = {
@@ -50,9 +53,14 @@ class _Check:
         self.text = text
         self.target = target
         self.faults: list[Fault] = []
+        self.spellings: set[str] = set()
 
     def run(self) -> list[Diagnostic]:
-        reading = Reading(self.text, context(), self.faults.append)
+        with collector_paused():
+            return self._run()
+
+    def _run(self) -> list[Diagnostic]:
+        reading = Reading(self.text, context(), self._tell)
         module = reading.read()
         place = self._availability(reading, module)
         if place is not None:
@@ -64,6 +72,15 @@ class _Check:
             message, _, hint = fault.message.partition("\n")
             found.append(Diagnostic(line, column, "error", message, fault.hint or hint))
         return found
+
+    def _tell(self, fault: Fault) -> None:
+        """Keep a Fault, but a wrong spelling only once."""
+        cause = fault.__cause__
+        if isinstance(cause, FormError):
+            if cause.spelling in self.spellings:
+                return
+            self.spellings.add(cause.spelling)
+        self.faults.append(fault)
 
     def _availability(self, reading: Reading, module: m.Module) -> Optional[tuple[str, int]]:
         """Target and version to hold everything against; None if the text does not say."""
@@ -85,13 +102,14 @@ class _Check:
                 Fault(f"there is no PTX ISA version {version}; the newest is {newest}", head["version"])
             )
             return None
-        if facts.ordinal[version] < facts.ordinal[known.since]:
+        own = known if self.target is None else facts.targets.get(module.target, known)
+        floor = facts.ordinal[known.since]
+        if facts.ordinal[version] < facts.ordinal[own.since]:
             fault = Fault(
-                f"{target} needs PTX ISA {known.since}; the module's .version is {version}", head["version"]
+                f"{own.name} needs PTX ISA {own.since}; the module's .version is {version}", head["version"]
             )
             self.faults.append(fault)
-            return target, facts.ordinal[known.since]
-        return target, facts.ordinal[version]
+        return target, max(facts.ordinal[version], floor)
 
     def _uses(self, reading: Reading, target: str, version: int) -> None:
         seen: set[object] = set()
@@ -100,6 +118,8 @@ class _Check:
                 self._instruction(record, position, target, version, seen)
             elif isinstance(record, (m.Function, m.Variable, m.RegisterDeclaration, m.Loc)):
                 self._record(record, position, target, version, seen)
+            elif isinstance(record, Form):
+                self._form(record, position, target, version, seen)
 
     def _instruction(
         self, record: Instruction, position: int, target: str, version: int, seen: set[object]
@@ -107,12 +127,24 @@ class _Check:
         signature = record.signature
         if signature is not None and id(signature) in seen and not _has_symbol(record.operands):
             return
+        spelled = position if record.guard is None else self._after_guard(position)
         for key, demand in instruction_demands(record):
             if key not in seen:
                 seen.add(key)
-                self._demand(demand, position, target, version)
+                self._demand(demand, spelled, target, version)
         if signature is not None:
-            self._spaces(record, signature, position)
+            self._spaces(record, signature, spelled)
+
+    def _after_guard(self, position: int) -> int:
+        """The offset of the spelling after a guard that stands at `position`."""
+        found = _GUARD.match(self.text, position)
+        return position if found is None else found.end()
+
+    def _form(self, form: Form, position: int, target: str, version: int, seen: set[object]) -> None:
+        """A form whose operands are wrong: it may also not be one of the target's."""
+        if id(form) not in seen and not any(id(each) in seen for each in form.signatures):
+            seen.add(id(form))
+            self._demand(Demand(form.spelling, form.targets, {}, None, form), position, target, version)
 
     def _record(
         self,

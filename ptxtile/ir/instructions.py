@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Optional
 
 from ptxtile.errors import FormError, OperandError
 from ptxtile.ir import syntax, table
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.instruction import Guard, Instruction
-from ptxtile.ir.operand import Arguments, Operand, Register
-from ptxtile.ir.plan import Plan, Planner
+from ptxtile.ir.operand import Operand, Register
+from ptxtile.ir.plan import Bound, Plan, Planner, start_of
 from ptxtile.ir.scan import Scanner
 from ptxtile.ir.scope import Mismatch, Scope
+from ptxtile.isa.form import Form, Shape
+from ptxtile.isa.misfit import misfit
 
 # No instruction of PTX comes near: the longest, a wgmma with 128 registers, has about 2,000 characters.
 _LONGEST = 1 << 16
@@ -25,13 +28,15 @@ class Context:
     """What readings share: the scanner, the grammar's statement parser, and the plans made so far.
 
     `quick` lets labels, plain `.loc` lines, declarations that differ from an earlier one only in their name, and long
-    lists of numbers be read without the grammar. `prefixes` are the qualifiers of declarations met so far.
+    lists of numbers be read without the grammar. `prefixes` are the qualifiers of declarations met so far, `registers`
+    the type and vector length of those that declare registers.
     """
 
     scanner: Scanner
     statement: Callable[[str], object]
     plans: dict[str, Plan] = field(default_factory=dict)
     prefixes: dict[str, tuple[syntax.Prefix, ...]] = field(default_factory=dict)
+    registers: dict[str, tuple[str, int]] = field(default_factory=dict)
     quick: bool = True
 
 
@@ -41,6 +46,21 @@ def parse(context: Context, text: str, start: int) -> object:
         return context.statement(text)
     except Fault as fault:
         raise Fault(fault.message, start + fault.position, fault.hint) from None
+
+
+class Refused(Fault):
+    """An instruction with something wrong, in words, operands or both; `form` is what it spells, if that is a form.
+
+    `start` is the offset of its spelling, `more` are the other things wrong with it.
+    """
+
+    def __init__(self, faults: list[Fault], form: Optional[Form], start: int) -> None:
+        first, *more = sorted(faults, key=lambda each: each.position)
+        super().__init__(first.message, first.position, first.hint)
+        self.__cause__ = first.__cause__
+        self.more = more
+        self.form = form
+        self.start = start
 
 
 def read(context: Context, text: str, start: int, end: int, scope: Scope) -> Instruction:
@@ -65,11 +85,14 @@ def _new(context: Context, text: str, start: int, key: str, scope: Scope) -> Ins
     if not isinstance(node, syntax.InstructionNode):
         raise Fault("an instruction belongs here", start)
     planner = Planner(text)
-    at = start + node.start
     try:
         plan = planner.plan(node)
-        leaves = [leaf.text for leaf in planner.leaves]
-        _check_leaves(planner, plan, scope, start)
+    except Fault as fault:
+        raise Fault(fault.message, start + fault.position, fault.hint) from None
+    at = start + node.start
+    _check_words(planner, plan, scope, node, start)
+    leaves = [leaf.text for leaf in planner.leaves]
+    try:
         if node.guard is not None:
             _guard(plan, node.guard.text, scope, start + node.guard.start)
         instruction = _build(plan, leaves, scope)
@@ -77,10 +100,10 @@ def _new(context: Context, text: str, start: int, key: str, scope: Scope) -> Ins
         raise Fault(fault.message, fault.position or at, fault.hint) from None
     except Mismatch:
         raise Fault("WARP_SZ is a number, where a name belongs", at) from None
-    except FormError as error:
-        raise Fault(str(error), at) from error
     except OperandError as error:
-        raise Fault(str(error), at) from error
+        place = _blamed(plan, node, leaves, scope)
+        fault = Fault(str(error), at if place < 0 else start + _opening(text, place))
+        raise Refused([fault], table.FORMS[node.spelling], at) from error
     if planner.exact and len(text) <= _MEMO_LENGTH and _covers(context, planner, text):
         if len(context.plans) >= _MEMO_SIZE:
             context.plans.clear()
@@ -88,14 +111,42 @@ def _new(context: Context, text: str, start: int, key: str, scope: Scope) -> Ins
     return instruction
 
 
-def _check_leaves(planner: Planner, plan: Plan, scope: Scope, start: int) -> None:
-    """Look every word up, so that a Fault has the place of its word."""
+def _check_words(
+    planner: Planner, plan: Plan, scope: Scope, node: syntax.InstructionNode, start: int
+) -> None:
+    """Look the spelling and every word up, so that a Fault has the place of its word, and all are told."""
+    faults: dict[str, Fault] = {}
+    form: Optional[Form] = None
     for i, leaf in enumerate(planner.leaves):
-        if i != plan.spelling:
-            try:
+        try:
+            if i == plan.spelling:
+                form = table.FORMS[leaf.text]
+            else:
                 scope.words[leaf.text]
-            except Fault as fault:
-                raise Fault(fault.message, start + leaf.start, fault.hint) from None
+        except FormError as error:
+            faults[leaf.text] = Fault(str(error), start + leaf.start)
+            faults[leaf.text].__cause__ = error
+        except Fault as fault:
+            faults.setdefault(leaf.text, Fault(fault.message, start + leaf.start, fault.hint))
+    if faults:
+        raise Refused(list(faults.values()), form, start + node.start)
+
+
+def _blamed(plan: Plan, node: syntax.InstructionNode, leaves: list[str], scope: Scope) -> int:
+    """The offset of the one operand that does not fit; -1 if there is not just one."""
+    form = table.FORMS[node.spelling]
+    operands = _operands(plan, leaves, scope, form)
+    place = misfit(form, tuple([each.shape for each in operands]))
+    if place is None:
+        place = table.out_of_range(form, operands)
+    return -1 if place is None else start_of(node.operands[place])
+
+
+def _opening(text: str, place: int) -> int:
+    """Back over the brackets and signs before a word."""
+    while place and (text[place - 1] in "[{(!-" or text[place - 1].isspace()):
+        place -= 1
+    return place + len(text[place:]) - len(text[place:].lstrip())
 
 
 def _covers(context: Context, planner: Planner, text: str) -> bool:
@@ -106,19 +157,49 @@ def _covers(context: Context, planner: Planner, text: str) -> bool:
 
 def _build(plan: Plan, leaves: list[str], scope: Scope) -> Instruction:
     """The instruction of a plan; raises Fault, Mismatch, FormError, OperandError."""
-    words, at = scope.words, plan.spelling
-    if plan.builds is None:
-        operands: tuple[Operand, ...] = tuple([words[leaf] for leaf in leaves[at + 1 :]])
+    at, builds, words = plan.spelling, plan.builds, scope.words
+    spelling, rest = leaves[at], leaves[at + 1 :]
+    operands: tuple[Operand, ...]
+    if builds is None:
+        operands = tuple(map(words.__getitem__, rest))
+    elif plan.lists:
+        operands = _operands(plan, leaves, scope, table.FORMS[spelling])
     else:
-        operands = tuple([build(leaves, words) for build in plan.builds])
-    form = table.FORMS[leaves[at]]
-    for operand in operands:
-        if type(operand) is Arguments and len(operand.elements) == 1 and not table.takes_lists(form):
-            operands = tuple([table.unwrapped(each) for each in operands])
-            break
-    signature = table.bind(form, operands)
+        operands = tuple([build(leaves, words) for build in builds])
+    shapes = tuple(map(scope.shapes.__getitem__, rest))
+    known = plan.known.get(spelling)
+    bound = None if known is None else known.get(shapes)
+    if bound is None:
+        bound = _bind(plan, spelling, shapes, operands)
+    if bound.limited:
+        table.check_literals(bound.form, bound.signature, operands)
     guard = _guard(plan, leaves[0], scope, 0) if plan.guarded else None
-    return Instruction(form, operands, guard, signature)
+    return Instruction(bound.form, operands, guard, bound.signature)
+
+
+def _operands(plan: Plan, leaves: list[str], scope: Scope, form: Form) -> tuple[Operand, ...]:
+    """The operands of a plan, however they are written."""
+    words = scope.words
+    if plan.builds is None:
+        return tuple(map(words.__getitem__, leaves[plan.spelling + 1 :]))
+    operands = tuple([build(leaves, words) for build in plan.builds])
+    if plan.lists and not table.takes_lists(form):
+        operands = tuple(map(table.unwrapped, operands))
+    return table.indexed(form, operands) if plan.subscripts else operands
+
+
+def _bind(plan: Plan, spelling: str, shapes: tuple[Shape, ...], operands: tuple[Operand, ...]) -> Bound:
+    """Operands with leaves of these shapes for the first time."""
+    form = table.FORMS[spelling]
+    signature = table.bind(form, operands)
+    bound = Bound(form, signature, table.is_limited(signature))
+    if len(plan.known) >= _MEMO_LENGTH:
+        plan.known.clear()
+    known = plan.known.setdefault(spelling, {})
+    if len(known) >= _MEMO_LENGTH:
+        known.clear()
+    known[shapes] = bound
+    return bound
 
 
 def _guard(plan: Plan, name: str, scope: Scope, start: int) -> Guard:

@@ -34,9 +34,11 @@ from ptxtile.ir.syntax import (
     Not,
     PairNode,
     Shifted,
+    SubscriptNode,
     VectorNode,
     Word,
 )
+from ptxtile.isa.form import Form, Shape, Signature
 
 Build = Callable[[Sequence[str], Words], Operand]
 
@@ -48,18 +50,32 @@ class Leaf(NamedTuple):
     start: int
 
 
+class Bound(NamedTuple):
+    """The form and signature of a statement; whether its literals have limits, to be looked at each time."""
+
+    form: Form
+    signature: Signature
+    limited: bool
+
+
 class Plan(NamedTuple):
     """How to make the operands of a statement from its leaves.
 
-    guard     the guard's leaf (always 0), or None
+    guarded   whether the first leaf is a guard
     spelling  the leaf of the spelling
     builds    one function an operand; None if every operand is just a leaf, from spelling + 1 on
+    lists     whether an operand is in parentheses, or an array's element
+    subscripts  whether there is such an element
+    known     spelling → the shapes of the leaves after it → what the operands were bound to
     """
 
     guarded: bool
     negated: bool
     spelling: int
     builds: Optional[tuple[Build, ...]]
+    lists: bool
+    subscripts: bool
+    known: dict[str, dict[tuple[Shape, ...], Bound]]
 
 
 class Planner:
@@ -78,7 +94,11 @@ class Planner:
         self.exact = node.simple_spelling
         builds = tuple(map(self.operand, node.operands))
         plain = self.exact and all(isinstance(each, (Word, Literal)) for each in node.operands)
-        return Plan(node.guard is not None, node.negated, at, None if plain else builds)
+        lists = any(isinstance(each, ArgumentsNode) or _enclosed(each) for each in node.operands)
+        indexed = any(isinstance(each, SubscriptNode) for each in node.operands)
+        return Plan(
+            node.guard is not None, node.negated, at, None if plain else builds, lists or indexed, indexed, {}
+        )
 
     def operand(self, node: Node) -> Build:
         """The function that makes this operand."""
@@ -96,6 +116,9 @@ class Planner:
             return _vector(tuple(map(self.operand, node.elements)))
         if isinstance(node, AddressNode):
             return self._address(node)
+        if isinstance(node, SubscriptNode):
+            self.exact = False
+            return _subscript(self._word(node.word), node.index)
         assert isinstance(node, ArgumentsNode)
         return _arguments(tuple(map(self.operand, node.elements)))
 
@@ -130,6 +153,23 @@ class Planner:
         return _address(self.operand(base), tuple(map(self.operand, node.rest)))
 
 
+def _enclosed(node: Node) -> bool:
+    return isinstance(node, Literal) and node.enclosed
+
+
+def start_of(node: Node) -> int:
+    """Where an operand begins, but for a bracket or sign before its first word; -1 if it does not say."""
+    if isinstance(node, (Word, Literal)):
+        return node.start
+    if isinstance(node, (Shifted, Not, SubscriptNode)):
+        return node.word.start
+    if isinstance(node, PairNode):
+        return node.first.start
+    if isinstance(node, AddressNode):
+        return start_of(node.base)
+    return start_of(node.elements[0]) if node.elements else -1
+
+
 def _leaf(at: int) -> Build:
     return lambda leaves, words: words[leaves[at]]
 
@@ -144,6 +184,18 @@ def _shifted(at: int, offset: Callable[[Sequence[str]], int]) -> Build:
                 f"{leaves[at]} is no variable: only the address of one takes an offset outside brackets"
             )
         return Symbol(found.name, found.space, offset(leaves))
+
+    return build
+
+
+def _subscript(at: int, index: int) -> Build:
+    """`array[3]`, the address of an element."""
+
+    def build(leaves: Sequence[str], words: Words) -> Operand:
+        found, size = words[leaves[at]], words.scope.element(leaves[at])
+        if not isinstance(found, Symbol) or not size:
+            raise Fault(f"{leaves[at]} is no array: only an array takes a subscript")
+        return Symbol(found.name, found.space, index * size)
 
     return build
 

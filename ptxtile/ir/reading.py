@@ -7,17 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Optional, Union
 
-from ptxtile.ir import instructions, module as m, records, syntax, table
+from ptxtile.ir import instructions, module as m, quick, records, syntax, table
 from ptxtile.ir.constant import Fault
-from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.instructions import Context
 from ptxtile.ir.operand import Label, Symbol
 from ptxtile.ir.records import Declarer
 from ptxtile.ir.scope import Scope
 
 _DEEPEST = 200
-# A declaration longer than this is looked at for a list of values.
-_LONG = 4096
 _DIRECTIVE_END = re.compile(r"[;{=\"]")
 _LINE_END = re.compile(r"\n")
 _WORD_START = re.compile(r"[A-Za-z0-9_$%.@]+|\S")
@@ -84,10 +81,15 @@ class Reading:
     def _piece(self, kind: str, start: int, end: int) -> int:
         """Read one piece; where to go on."""
         try:
-            if kind == "instruction":
-                instruction = self._instruction(start, end - 1)
-                self._statements(start).append(instruction)
+            if kind == "plain" or kind == "instruction":
+                if not self.frames:
+                    raise Fault("an instruction belongs in the body of a function", start)
+                frame = self.frames[-1]
+                instruction = instructions.read(self.context, self.text, start, end - 1, frame.scope)
+                frame.statements.append(instruction)
                 self.uses.append((start, instruction))
+                return end
+            if kind == "directive" and self._register(start, end):
                 return end
             if kind == "open":
                 self._open(start, None)
@@ -101,6 +103,11 @@ class Reading:
         except Fault as fault:
             self.stopped = self.stopped or fault.endless
             self._fault(fault)
+            if isinstance(fault, instructions.Refused):
+                for other in fault.more:
+                    self._fault(other)
+                if fault.form is not None:
+                    self.uses.append((fault.start, fault.form))
             return self._after(fault.position, start, end)
         return end
 
@@ -180,97 +187,37 @@ class Reading:
         function = self.functions.pop(frame.header.name.text)
         self.items.append(records.with_body(function, body))
 
-    def _statements(self, start: int) -> list[m.Statement]:
-        if not self.frames:
-            raise Fault("an instruction belongs in the body of a function", start)
-        return self.frames[-1].statements
-
-    def _instruction(self, start: int, end: int) -> Instruction:
-        scope = self.frames[-1].scope if self.frames else self.scope
-        return instructions.read(self.context, self.text, start, end, scope)
-
     # ---- everything else
 
-    def _parse(self, text: str, start: int) -> object:
-        return instructions.parse(self.context, text, start)
+    def _register(self, start: int, end: int) -> bool:
+        """Read a declaration of registers of one name whose qualifiers are known; False if it is none."""
+        found = self.context.scanner.single.fullmatch(self.text, start, end)
+        if found is None or not self.frames:
+            return False
+        before, name, count, extent = found.groups()
+        known = self.context.registers.get(before)
+        if known is None or extent is not None:
+            return False
+        type_, vector = known
+        frame, number = self.frames[-1], None if count is None else int(count)
+        if number is None:
+            frame.scope.register(name, type_, vector, found.start(2))
+        else:
+            frame.scope.range(name, number, type_, vector, found.start(2))
+        record = m.RegisterDeclaration(type_, (name,), number, vector)
+        frame.statements.append(record)
+        self.uses.append((start, record))
+        return True
 
     def _other(self, kind: str, start: int, end: int) -> None:
         text = self.text[start:end]
-        node = self._quick(kind, text, start) if self.context.quick else None
+        node = quick.read(self.context, kind, text, start) if self.context.quick else None
         if node is None:
-            node = self._parse(text, start)
+            node = instructions.parse(self.context, text, start)
         try:
             self._take(node, start, end)
         except Fault as fault:
             raise Fault(fault.message, start + fault.position, fault.hint) from None
-
-    def _quick(self, kind: str, text: str, start: int) -> object | None:
-        """The node of a frequent or long piece, without the grammar."""
-        if kind == "label" and text[-1] == ":":
-            return syntax.LabelNode(syntax.Word(text[:-1].rstrip(), 0))
-        if kind == "line" and text.startswith(".loc"):
-            numbers = text.split()[1:]
-            if len(numbers) == 3 and all(
-                each.isdigit() and len(each) < 10 and each[0] != "0" for each in numbers
-            ):
-                return syntax.LocNode((int(numbers[0]), int(numbers[1]), int(numbers[2])), None, None)
-        if kind == "directive":
-            return self._long_list(text, start) if len(text) > _LONG else self._single(text, start)
-        return None
-
-    def _single(self, text: str, start: int) -> object | None:
-        """A declaration of one name: its qualifiers are remembered, by their text."""
-        found = self.context.scanner.single.fullmatch(text)
-        if found is None:
-            return None
-        before, name, count, extent = found.groups()
-        known = self.context.prefixes
-        prefixes = known.get(before)
-        if prefixes is None:
-            node = self._parse(text, start)
-            if isinstance(node, syntax.DeclarationNode):
-                if len(known) >= _LONG:
-                    known.clear()
-                known[before] = node.prefixes
-            return node
-        shape = (int(extent),) if extent else ()
-        declarator = syntax.Declarator(
-            syntax.Word(name, found.start(2)), int(count) if count else None, shape, None
-        )
-        return syntax.DeclarationNode(prefixes, (declarator,), prefixes[0].start)
-
-    def _long_list(self, text: str, start: int) -> object | None:
-        found = self.context.scanner.elements(text)
-        if found is None:
-            return None
-        before, elements = found
-        node = self._parse(before + "= 0;", start)
-        if not isinstance(node, syntax.DeclarationNode):
-            return None
-        values: list[syntax.InitialNode] = []
-        known: dict[str, syntax.InitialNode] = {}
-        for element in elements:
-            if not isinstance(element, tuple):
-                values.append(element)
-                continue
-            part, at = element
-            if part not in known:
-                known[part] = self._element(part, start + at)
-            values.append(known[part])
-        last = node.declarators[-1]._replace(initial=tuple(values))
-        return node._replace(declarators=(*node.declarators[:-1], last))
-
-    def _element(self, text: str, start: int) -> syntax.InitialNode:
-        """An element that is not a plain number."""
-        before = ".global .b8 x ="
-        try:
-            node = self.context.statement(f"{before}{text};")
-        except Fault as fault:
-            raise Fault(fault.message, start + fault.position - len(before), fault.hint) from None
-        assert isinstance(node, syntax.DeclarationNode)
-        initial = node.declarators[0].initial
-        assert initial is not None
-        return initial
 
     def _take(self, node: object, start: int, end: int) -> None:
         scope = self.frames[-1].scope if self.frames else self.scope

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Union
 
+from ptxtile import isa
 from ptxtile.ir import module as m, syntax
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.operand import Float, Integer, Symbol
@@ -205,7 +206,8 @@ def variable(prefixes: Prefixes, node: Declarator, scope: Scope) -> m.Variable:
     if prefixes.type == "pred":
         raise Fault("a predicate is a register; no variable has the type .pred", prefixes.start)
     if node.number is None:
-        scope.declare_variable(name.text, space, prefixes.linkage, name.start)
+        element = isa.REGISTER_BITS.get(prefixes.type, 0) // 8 * prefixes.vector if node.shape else 0
+        scope.declare_variable(name.text, space, prefixes.linkage, name.start, element)
     elif not 0 < node.number <= _MOST_VARIABLES:
         raise Fault(f"{name.text}<{node.number}>: 1 to {_MOST_VARIABLES} variables are possible", name.start)
     else:

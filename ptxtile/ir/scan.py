@@ -36,7 +36,8 @@ class Scanner:
         self.atoms = re.compile(rf"({word}|-?{number})", flags)
         self.piece = re.compile(
             rf"{space}*(?:"
-            rf"(?P<label>{word}{space}*:(?!:)(?:{space}*{table}(?![A-Za-z0-9_$])[^;]*;)?)"
+            rf"(?P<plain>[@A-Za-z_$%][^;:]*(?:::[^;:]*)*;)"  # without a colon it is no label
+            rf"|(?P<label>{word}{space}*:(?!:)(?:{space}*{table}(?![A-Za-z0-9_$])[^;]*;)?)"
             rf"|(?P<instruction>[@A-Za-z_$%][^;]*;)"
             rf"|(?P<line>{loc}|{file}|{head})"
             rf"|(?P<directive>\.{before}*(?:{string}{before}*)*[;{{=])"

@@ -9,6 +9,7 @@ from typing import Optional, Union
 from ptxtile.ir import constant
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.operand import Integer, Label, Operand, Register, Selected, Sink, Special, Symbol, Vector
+from ptxtile.isa.form import Shape
 
 Named = Union[Register, Symbol, Label, Vector]
 
@@ -34,7 +35,25 @@ class Words(dict[str, Operand]):
         self.scope = scope
 
     def __missing__(self, text: str) -> Operand:
-        found = self[text] = self.scope.meaning(text)
+        scope = self.scope
+        found: Optional[Operand] = scope.declared.get(text)
+        if found is None:
+            found = scope._in_range(text) or scope.meaning(text)
+        self[text] = found
+        return found
+
+
+class Shapes(dict[str, Shape]):
+    """Memo from the text of a word or literal to the shape of the operand that it is in one scope."""
+
+    __slots__ = ("words",)
+
+    def __init__(self, words: Words) -> None:
+        super().__init__()
+        self.words = words
+
+    def __missing__(self, text: str) -> Shape:
+        found = self[text] = self.words[text].shape
         return found
 
 
@@ -59,11 +78,14 @@ class Scope:
     __slots__ = (
         "declared",
         "externs",
+        "fresh",
         "labels",
         "numbered",
         "parent",
         "prototypes",
         "ranges",
+        "shapes",
+        "sizes",
         "special",
         "words",
     )
@@ -74,30 +96,40 @@ class Scope:
         self.declared: dict[str, Named] = {}
         self.ranges: dict[str, tuple[int, str, int]] = {}
         self.numbered: dict[str, int] = {}
+        self.fresh: list[str] = []
+        self.sizes: dict[str, int] = {}
         self.externs: set[str] = set()
         self.labels: set[str] = set()
         self.prototypes: set[str] = set()
         self.words = Words(self)
+        self.shapes = Shapes(self.words)
 
     # ---- declaring
 
     def declare(self, name: str, meaning: Named, start: int) -> None:
         """Give `name` a meaning in this scope; a second one is a Fault."""
-        if name in self.declared or self._in_range(name) is not None or name in self.labels:
+        if name in self.declared or name in self.labels or (self.ranges and self._in_range(name) is not None):
             raise Fault(f"{name} is declared twice in the same scope", start)
         self.declared[name] = meaning
         if name[-1] in _DIGITS:
-            prefix, index = _split(name)
-            if _is_index(index):
-                self.numbered[prefix] = min(int(index), self.numbered.get(prefix, 1 << 62))
+            self.fresh.append(name)
         if self.words:
-            self.words.clear()
+            self._forget()
 
-    def declare_variable(self, name: str, space: str, linkage: str, start: int) -> None:
-        """Declare a variable; one that was `.extern` may be declared again."""
+    def _forget(self) -> None:
+        self.words.clear()
+        self.shapes.clear()
+
+    def declare_variable(self, name: str, space: str, linkage: str, start: int, element: int = 0) -> None:
+        """Declare a variable; one that was `.extern` may be declared again.
+
+        `element` is the size in bytes of an element, if the variable is an array.
+        """
         if name in self.externs:
             del self.declared[name]
         self.declare(name, Symbol(name, space), start)
+        if element:
+            self.sizes[name] = element
         if linkage == "extern":
             self.externs.add(name)
         else:
@@ -111,12 +143,21 @@ class Scope:
         """Declare `prefix<count>`: prefix0 to prefix(count-1)."""
         if prefix in self.ranges:
             raise Fault(f"{prefix}<{count}> is declared twice in the same scope", start)
+        self._number()
         if self.numbered.get(prefix, count) < count:
             name = f"{prefix}{self.numbered[prefix]}"
             raise Fault(f"{prefix}<{count}> declares {name} a second time in the same scope", start)
         self.ranges[prefix] = (count, type_, vector)
         if self.words:
-            self.words.clear()
+            self._forget()
+
+    def _number(self) -> None:
+        """Enter the names with a number at the end that were declared since the last range."""
+        for name in self.fresh:
+            prefix, index = _split(name)
+            if _is_index(index):
+                self.numbered[prefix] = min(int(index), self.numbered.get(prefix, 1 << 62))
+        self.fresh.clear()
 
     # ---- looking up
 
@@ -138,28 +179,46 @@ class Scope:
             return self._part(text, base, part)
         raise Fault(f"{text} is not declared")
 
+    def _own(self, name: str) -> Optional[Named]:
+        """What this scope itself says of a name, or None."""
+        found = self.declared.get(name) or self._in_range(name)
+        if found is None and name in self.prototypes:
+            return Symbol(name, "proto")
+        return Label(name) if found is None and name in self.labels else found
+
+    def element(self, name: str) -> int:
+        """The bytes of an element of the array that the name means here; 0 if it means no array."""
+        scope: Optional[Scope] = self
+        while scope is not None:
+            if scope._own(name) is not None:
+                return scope.sizes.get(name, 0)
+            scope = scope.parent
+        return 0
+
     def find(self, name: str) -> Optional[Named]:
         """The nearest declaration of a name, or None."""
         scope: Optional[Scope] = self
         while scope is not None:
-            found = scope.declared.get(name) or scope._in_range(name)
+            found = scope._own(name)
             if found is not None:
                 return found
-            if name in scope.prototypes:
-                return Symbol(name, "proto")
-            if name in scope.labels:
-                return Label(name)
             scope = scope.parent
         return None
 
     def _in_range(self, name: str) -> Optional[Named]:
         if not self.ranges or name[-1] not in _DIGITS:
             return None
-        prefix, index = _split(name)
+        prefix = name.rstrip(_DIGITS)
         found = self.ranges.get(prefix)
-        if found is not None and _is_index(index) and int(index) < found[0]:
-            return _register(name, found[1], found[2])
-        return None
+        if found is None:
+            return None
+        count, type_, vector = found
+        digits = name[len(prefix) :]
+        if not _is_index(digits) or int(digits) >= count:
+            return None
+        if digits[0] == "0" and len(digits) > 1:  # %r01 is %r1
+            name = f"{prefix}{int(digits)}"
+        return Register(name, type_) if vector == 1 else _register(name, type_, vector)
 
     def _part(self, text: str, base: str, part: str) -> Operand:
         found = self.find(base)
@@ -183,8 +242,8 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _is_index(digits: str) -> bool:
-    """`12` numbers a register of a range, `012` does not."""
-    return digits.isdigit() and len(digits) < 10 and (digits == "0" or digits[0] != "0")
+    """Whether digits may number a register of a range: leading zeros do not count, for the assembler."""
+    return digits.isdigit() and len(digits.lstrip("0")) < 10
 
 
 def _register(name: str, type_: str, vector: int) -> Union[Register, Vector]:

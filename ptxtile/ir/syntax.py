@@ -42,6 +42,13 @@ class Shifted(NamedTuple):
     offset: Literal
 
 
+class SubscriptNode(NamedTuple):
+    """`array[3]`."""
+
+    word: Word
+    index: int
+
+
 class Not(NamedTuple):
     word: Word
 
@@ -64,7 +71,7 @@ class ArgumentsNode(NamedTuple):
     elements: tuple[Node, ...]
 
 
-Node = Union[Word, Literal, Shifted, Not, PairNode, VectorNode, AddressNode, ArgumentsNode]
+Node = Union[Word, Literal, Shifted, SubscriptNode, Not, PairNode, VectorNode, AddressNode, ArgumentsNode]
 
 
 class InstructionNode(NamedTuple):

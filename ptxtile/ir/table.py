@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Optional
 
 from ptxtile import isa
-from ptxtile.errors import FormError
-from ptxtile.ir.operand import Arguments, Float, Integer, Operand
+from ptxtile.errors import FormError, OperandError
+from ptxtile.ir.operand import Address, Arguments, Float, Integer, Operand, Symbol
 from ptxtile.isa.form import Form, Signature
 
 # What a text may spell is without end; a memo of it is not.
@@ -48,20 +49,55 @@ def bind(form: Form, operands: tuple[Operand, ...]) -> Signature:
     signature = form.bound.get(shapes)
     if signature is None:
         signature = isa.bind(form, shapes)
+    if is_limited(signature):
+        check_literals(form, signature, operands)
+    return signature
+
+
+def is_limited(signature: Signature) -> bool:
+    """Whether a signature limits its literals."""
     limited = _limited.get(id(signature))
     if limited is None:
         limited = _limited[id(signature)] = any(
             each.bounds or each.choices or each.multiple > 1 for each in signature.operands
         )
-    if limited:
-        isa.check_literals(
-            form, signature, [each.value if isinstance(each, Integer) else None for each in operands]
-        )
-    return signature
+    return limited
 
 
-# Whether a signature limits its literals. Signatures are made once and never dropped: their identity stands for them.
+def check_literals(form: Form, signature: Signature, operands: tuple[Operand, ...]) -> None:
+    """Hold integer literals against the limits of a signature; OperandError for one outside."""
+    isa.check_literals(form, signature, [each.value if isinstance(each, Integer) else None for each in operands])
+
+
+def out_of_range(form: Form, operands: tuple[Operand, ...]) -> Optional[int]:
+    """The place, from 0, of the first literal outside the limits of the signature that the operands fit, or None."""
+    try:
+        signature = isa.bind(form, tuple([each.shape for each in operands]))
+    except OperandError:
+        return None
+    for place, operand in enumerate(operands):
+        alone = [None] * place + [operand.value if isinstance(operand, Integer) else None]
+        try:
+            isa.check_literals(form, signature, alone)
+        except OperandError:
+            return place
+    return None
+
+
+# Signatures are made once and never dropped: their identity stands for them.
 _limited: dict[int, bool] = {}
+
+
+def indexed(form: Form, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+    """`array[3]` where an address belongs is the address [array+12], without the outer brackets."""
+    found = list(operands)
+    for place, operand in enumerate(operands):
+        if isinstance(operand, Symbol) and any(
+            len(each.operands) == len(operands) and each.operands[place].kind == "address"
+            for each in form.signatures
+        ):
+            found[place] = Address(Symbol(operand.name, operand.space), operand.offset)
+    return tuple(found)
 
 
 def takes_lists(form: Form) -> bool:
