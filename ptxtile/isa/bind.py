@@ -84,7 +84,7 @@ def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
         return (
             operand.kind == "vector"
             and len(parts) == operand.length
-            and all(map(fits, elements(operand), parts))
+            and (all(map(fits, elements(operand), parts)) or _mixed(operand, parts))
         )
     if mark == "|":
         return operand.kind == "pair" and len(parts) == 2 and all(map(fits, operand.elements, parts))
@@ -97,6 +97,22 @@ def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
             and all(map(fits, inner, parts[1:]))
         )
     return mark == "(" and operand.kind == "list"
+
+
+def _mixed(operand: Operand, parts: Sequence[Shape]) -> bool:
+    """Whether the elements are of several types, among them a register of bit-size type that fits: then the assembler
+    takes the whole for a vector of that type, whatever else of its width is in it; in what is read, literals too.
+    """
+    bit = next((each for each in parts if each in ("b16", "b32", "b64") and each in operand.registers), None)
+    if bit is None or operand.elements or operand.strict:
+        return False
+    width = types.REGISTER_BITS[str(bit)]
+    others = {each for each, bits in types.REGISTER_BITS.items() if bits == width or (bits, width) == (1, 32)}
+    if operand.role == "in":
+        others |= {"int", "f32lit", "f64lit"}
+    if operand.sink:
+        others.add("_")
+    return all(isinstance(each, str) and each in others for each in parts)
 
 
 def _part(operand: Operand, word: Shape) -> bool:

@@ -19,6 +19,7 @@ from ptxtile.isa.notation import Raw
 
 _ADDRESS_64 = frozenset(["b64", "u64", "s64"])
 _ADDRESS_32 = frozenset(["b32", "u32", "s32"])
+_ADDRESS_NARROW = frozenset(["b8", "u8", "s8", "b16", "u16", "s16"])
 
 
 def form(spelling: str, readings: Sequence[Reading]) -> Form:
@@ -151,14 +152,18 @@ def _address(declared: Declaration, inside: condition.Scope, values: Values) -> 
             declared.name, "in", "address", carrier=known.carrier, registers=_registers(known, declared), space=""
         )
     # ptxas takes an integer alone between brackets for .local only.
-    registers = _ADDRESS_64 | _ADDRESS_32  # a narrow one is extended, in any space
+    flags = {each[1] for each in declared.attributes if each[0] == "flag"}
+    exact = "exact" in flags or known is not None
+    registers = _ADDRESS_64 if exact else _ADDRESS_64 | _ADDRESS_32
+    if not exact and "wide" not in flags:
+        registers |= _ADDRESS_NARROW  # extended, in any space
     return Operand(
         declared.name,
         "in",
         "address",
         carrier="b64",
         registers=registers,
-        immediate=found == ".local",
+        immediate=found == ".local" or "either" in flags,
         symbol=True,
         space="" if found in (None, ".generic") else found,
     )
@@ -202,6 +207,7 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         choices=choices,
         multiple=multiple,
         loose="loose" in flags,
+        strict="strict" in flags,
     )
 
 
