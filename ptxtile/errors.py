@@ -53,7 +53,8 @@ class Diagnostic:
 
     def __str__(self) -> str:
         text = f"{self.line}:{self.column}: {self.severity}: {self.message}"
-        return f"{text}\n  {self.hint}" if self.hint else text
+        indented = self.hint.replace("\n", "\n  ")
+        return f"{text}\n  {indented}" if self.hint else text
 
 
 class PtxtileError(Exception):

@@ -34,14 +34,14 @@ class Location:
 
 
 # By identity, each with its code object, which keeps the identity taken: hashing a code object reads all of it.
-_known: dict[int, tuple[CodeType, bool]] = {}
+known: dict[int, tuple[CodeType, bool]] = {}
 _tables: dict[int, tuple[CodeType, dict[int, int]]] = {}
 
 
 def _learn(code: CodeType) -> tuple[CodeType, bool]:
     """Whether the code is the library's own."""
     name = code.co_filename
-    _known[id(code)] = found = code, name.startswith(_PACKAGE) and not name.startswith(_USERLIKE)
+    known[id(code)] = found = code, name.startswith(_PACKAGE) and not name.startswith(_USERLIKE)
     return found
 
 
@@ -52,7 +52,7 @@ def mark(depth: int = 1) -> Mark:
     """
     frame = sys._getframe(depth)
     code = frame.f_code
-    while (_known.get(id(code)) or _learn(code))[1] and frame.f_back is not None:
+    while (known.get(id(code)) or _learn(code))[1] and frame.f_back is not None:
         frame = frame.f_back
         code = frame.f_code
     return code, frame.f_lasti

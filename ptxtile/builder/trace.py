@@ -6,11 +6,12 @@ computed it may not have run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ptxtile import location
-from ptxtile.builder import convert
+from ptxtile.builder import convert, seen
 from ptxtile.builder.shared import SharedMemory
 from ptxtile.dtypes import DType, Scalar
 from ptxtile.errors import TraceError
@@ -83,6 +84,17 @@ class Launch:
         return None if x is None or y is None or z is None else x * y * z
 
 
+@dataclass(slots=True)
+class _Plan:
+    """How the form was last called on run-time values alone: so it need not be bound again."""
+
+    count: int
+    types: tuple[type, ...]
+    take: Callable[[tuple[type, ...], tuple[object, ...]], tuple[Operand, ...] | None]
+    signature: Signature
+    writes: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Traced:
     """A finished entry, the module variables it needs, and the dynamic shared memory a launch must add (bytes)."""
@@ -117,7 +129,7 @@ class Trace:
         """The conditions that `pt.assume` took for granted."""
         self.directives: list[Directive] = []
         """What `pt.directive` said to the assembler about this entry."""
-        self._plans: dict[Form, tuple[tuple[type, ...], Signature, bool]] = {}
+        self._plans: dict[Form, _Plan] = {}
 
     # --- registers and values -------------------------------------------------------------------------------------
     def register(self, kind: str) -> Register:
@@ -145,22 +157,29 @@ class Trace:
         Returns the destination. OperandError if the operands fit no signature, or two.
         """
         plan = self._plans.get(form)
-        if plan is not None and pred is None and plan[0] == tuple(map(type, operands)):
+        if plan is not None and pred is None and len(operands) == plan.count:
             try:
-                words = tuple([each.operand for each in operands if each.block.open])  # type: ignore[attr-defined]
-            except AttributeError:  # a constant has no block
-                words = ()
-            # A value of a closed block is missing now, and a destination must be a variable: then the long way.
-            if len(words) == len(operands) and (not plan[2] or operands[0].mutable):  # type: ignore[attr-defined]
-                self.records.append(_new(Instruction, (form, words, None, plan[1], location.mark(3))))
-                return operands[0] if plan[2] else None
+                words = plan.take(plan.types, operands)
+                # A destination must be a variable: otherwise the long way, which says so.
+                if words is not None and plan.writes and not operands[0].mutable:  # type: ignore[attr-defined]
+                    words = None
+            except AttributeError:  # a constant
+                words = None
+            if words is not None:
+                # `location.mark(3)`, without the call where the caller's caller is the user's.
+                frame = sys._getframe(2)
+                place = location.known.get(id(frame.f_code))
+                users = place is not None and not place[1]
+                noted = (frame.f_code, frame.f_lasti) if users else location.mark(3)
+                self.records.append(_new(Instruction, (form, words, None, plan.signature, noted)))
+                return operands[0] if plan.writes else None
         return convert.emit(self, form, operands, pred)
 
     def remember(self, form: Form, types: tuple[type, ...], signature: Signature) -> None:
         """Let the next instruction of `form` on run-time values of these dtypes skip the conversion."""
         outs = sum(operand.role != "in" for operand in signature.operands)
         if outs <= 1:
-            self._plans[form] = (types, signature, outs == 1)
+            self._plans[form] = _Plan(len(types), types, seen.taker(len(types)), signature, outs == 1)
 
     def append(
         self,
