@@ -30,17 +30,17 @@ def _two(types: Types, operands: Any) -> Taken:
 
 def _three(types: Types, operands: Any) -> Taken:
     a, b, c = operands
-    if a.__class__ is types[0] and b.__class__ is types[1] and c.__class__ is types[2]:
-        if a.block.open and b.block.open and c.block.open:
-            return a.operand, b.operand, c.operand
+    same = a.__class__ is types[0] and b.__class__ is types[1] and c.__class__ is types[2]
+    if same and a.block.open and b.block.open and c.block.open:
+        return a.operand, b.operand, c.operand
     return None
 
 
 def _four(types: Types, operands: Any) -> Taken:
     a, b, c, d = operands
-    if a.__class__ is types[0] and b.__class__ is types[1] and c.__class__ is types[2]:
-        if d.__class__ is types[3] and a.block.open and b.block.open and c.block.open and d.block.open:
-            return a.operand, b.operand, c.operand, d.operand
+    same = a.__class__ is types[0] and b.__class__ is types[1] and c.__class__ is types[2]
+    if same and d.__class__ is types[3] and a.block.open and b.block.open and c.block.open and d.block.open:
+        return a.operand, b.operand, c.operand, d.operand
     return None
 
 
