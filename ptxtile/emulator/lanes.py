@@ -40,10 +40,16 @@ class Lanes:
 
     def read(self, number: int) -> tuple[Bits, Shadow]:
         """A register's values and shadow in these threads."""
+        watch = self.registers.watch
+        if watch is not None and number in watch.rows:
+            watch.touch(self, number, "read")
         return self.registers.read(number, self.where, self.whole)
 
     def write(self, number: int, value: Bits, shadow: Shadow = None) -> None:
         """Write a register in these threads; `value` has its NumPy type and is handed over."""
+        watch = self.registers.watch
+        if watch is not None and number in watch.rows:
+            watch.touch(self, number, "written")
         self.registers.write(number, self.where, self.whole, value, shadow)
 
     def narrow(self, mask: NDArray[np.bool_]) -> Lanes:

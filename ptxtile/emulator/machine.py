@@ -26,6 +26,8 @@ from ptxtile.emulator.sanitizer import Sanitizer
 from ptxtile.emulator.spaces import Spaces
 from ptxtile.emulator.special import SPECIALS, compute
 from ptxtile.emulator.step import Step
+from ptxtile.emulator.warpgroup import Warpgroups
+from ptxtile.emulator.watch import watch_of
 from ptxtile.errors import EmulatorError
 
 Extent = tuple[int, int, int]
@@ -139,6 +141,7 @@ class Wave:
         self.clusters = ClusterBarriers(self)
         self.mbarriers = MBarriers(self)
         self.rendezvous = Rendezvous(self)
+        self.warpgroups = Warpgroups(self)
         self.pending = Pending(self, machine.random)
         self.specials: dict[str, NDArray[np.generic]] = {}
         self.progress = 0
@@ -231,6 +234,8 @@ class Wave:
                 "out-of-bounds", f"the call stack is full: {name} is called at depth {depth}", code.sites[0]
             )
         registers = Registers(code.register_types, self.count, self.launch.sanitize, local)
+        if self.launch.sanitize:
+            registers.watch = watch_of(code, self.count)
         steps = self.machine.decoded.steps[name]
         frame = Frame(name, steps, registers, caller, return_to, depth, local)
         if caller is not None:
@@ -307,7 +312,7 @@ class Wave:
         """Nobody can go on: say who waits where and for what."""
         spinning = self.pool.groups()
         lines = [*self.barriers.explain(), *self.clusters.explain(), *self.rendezvous.explain()]
-        lines.extend(self.mbarriers.explain())
+        lines.extend([*self.warpgroups.explain(), *self.mbarriers.explain()])
         for group in spinning:
             site = group.frame.steps[group.number].site
             first = self.thread_name(int(group.threads[0]))
@@ -318,7 +323,10 @@ class Wave:
         live = int(self.live.sum())
         text = "deadlock: " + ("the 1 thread left waits" if live == 1 else f"all {live} threads left wait")
         where: Site | None = (
-            self.barriers.first_site() or self.clusters.first_site() or self.rendezvous.first_site()
+            self.barriers.first_site()
+            or self.clusters.first_site()
+            or self.rendezvous.first_site()
+            or self.warpgroups.first_site()
         )
         if where is None:
             where = spinning[0].frame.steps[spinning[0].number].site

@@ -7,12 +7,15 @@ bit that is undefined; None says that every bit of every thread is defined, whic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxtile.emulator.widths import Bits, bits_of, holder
+
+if TYPE_CHECKING:
+    from ptxtile.emulator.watch import Watch
 
 Where = Union[slice, NDArray[np.intp]]
 Shadow = Union[Bits, None]
@@ -25,7 +28,7 @@ class Registers:
     the array of another one, and a write to some of the threads first copies what is shared (all but `_owned`).
     """
 
-    __slots__ = ("_owned", "_shadows", "_shapes", "_values", "carry", "count", "local", "track", "types")
+    __slots__ = ("_owned", "_shadows", "_shapes", "_values", "carry", "count", "local", "track", "types", "watch")
 
     def __init__(self, types: Sequence[str], count: int, track: bool, local: int = 0) -> None:
         self.types = [holder(bits_of(name)) for name in types]
@@ -36,6 +39,7 @@ class Registers:
         self._values: list[Bits | None] = [None] * len(types)
         self._shadows: list[Shadow] = [None] * len(types)
         self._owned = [False] * len(types)
+        self.watch: Watch | None = None
         self.carry: NDArray[np.bool_] = np.zeros(count, np.bool_)
 
     def read(self, number: int, where: Where, whole: bool) -> tuple[Bits, Shadow]:

@@ -16,6 +16,9 @@ MODULES = (
     "atomic",
     "mbarrier",
     "copies",
+    "mma",
+    "matrices",
+    "wgmma",
 )
 
 

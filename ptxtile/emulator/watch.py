@@ -1,0 +1,110 @@
+"""Registers that matrix operations of warpgroups work on: who touches them when (PTX ISA 9.7.15.3, 9.7.15.7).
+
+Between its issue and the wait for it such an operation owns its registers, and before its issue a wgmma.fence must
+come after the last other access to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxtile.emulator.program import Code, Site, registers_of
+from ptxtile.emulator.report import at_line, fault
+from ptxtile.ir.operand import Vector
+
+if TYPE_CHECKING:
+    from ptxtile.emulator.lanes import Lanes, Threads
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """An operation that has not been waited for: its registers, and by thread of the wave whether it is the thread's."""
+
+    site: Site
+    numbers: frozenset[int]
+    threads: NDArray[np.bool_]
+
+
+class Watch:
+    """The watched registers of one register file.
+
+    touched   by register and thread: the fences that the thread had executed, plus one, at its last access
+    fenced    by thread: the fences it had executed at its last one
+    """
+
+    def __init__(self, names: dict[int, str], count: int) -> None:
+        self.names = names
+        self.rows = {number: row for row, number in enumerate(names)}
+        self.clock = 1
+        self.touched: NDArray[np.int32] = np.ones((len(names), count), np.int32)
+        self.fenced: NDArray[np.int32] = np.zeros(count, np.int32)
+        self.flights: list[Flight] = []
+
+    def touch(self, lanes: Lanes, number: int, verb: str) -> None:
+        """Threads access a watched register; the caller knows that it is one."""
+        for flight in self.flights:
+            if number in flight.numbers:
+                mine = flight.threads[lanes.threads]
+                if mine.any():
+                    text = (
+                        f"in flight: register {self.names[number]} is {verb} before wgmma.wait_group has waited for the "
+                        "operation that works on it"
+                    )
+                    position = int(np.flatnonzero(mine)[0])
+                    raise fault("in-flight", text, lanes, position, f"issued at {at_line(flight.site)}")
+        self.touched[self.rows[number], lanes.where] = self.clock
+
+    def fence(self, threads: Threads) -> None:
+        """wgmma.fence."""
+        self.fenced[threads] = self.clock
+        self.clock += 1
+
+    def issue(self, lanes: Lanes, numbers: frozenset[int]) -> None:
+        """An operation of these threads begins to own these registers."""
+        rows = [self.rows[number] for number in sorted(numbers)]
+        late = self.touched[rows][:, lanes.threads] > self.fenced[lanes.threads]
+        if late.any():
+            row, position = (int(part[0]) for part in np.nonzero(late))
+            name = self.names[sorted(numbers)[row]]
+            text = (
+                f"wgmma.fence: register {name} was accessed, or is used for the first time, and no wgmma.fence has come "
+                "since"
+            )
+            raise fault("in-flight", text, lanes, position)
+        mine: NDArray[np.bool_] = np.zeros(self.touched.shape[1], np.bool_)
+        mine[lanes.threads] = True
+        self.flights.append(Flight(lanes.step.site, numbers, mine))
+
+    def land(self, site: Site, threads: Threads) -> None:
+        """The oldest operation of a site is done for these threads."""
+        for flight in self.flights:
+            if flight.site is site and flight.threads[threads].all():
+                flight.threads[threads] = False
+                if not flight.threads.any():
+                    self.flights.remove(flight)
+                return
+
+
+def matrix_registers(site: Site) -> dict[str, tuple[int, ...]]:
+    """The register numbers of each vector operand of a wgmma.mma_async: "d", and perhaps "a"."""
+    vectors = [operand for operand in site.instruction.operands if isinstance(operand, Vector)]
+    return {
+        name: tuple(site.register(register) for register in registers_of(vector))
+        for name, vector in zip(("d", "a"), vectors)
+    }
+
+
+def watch_of(code: Code, count: int) -> Watch | None:
+    """What watches the registers of a function for `count` threads, if it has matrix operations of warpgroups."""
+    numbers: set[int] = set()
+    for site in code.sites:
+        if site.opcode == "wgmma" and ".mma_async" in site.instruction.form.modifiers:
+            for registers in matrix_registers(site).values():
+                numbers.update(registers)
+    if not numbers:
+        return None
+    return Watch({number: code.register_names[number] for number in sorted(numbers)}, count)
