@@ -8,7 +8,7 @@ dimension first; the text has them innermost first, as the hardware counts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ptxtile.builder import convert
@@ -16,7 +16,7 @@ from ptxtile.builder.tensors import Dim, checked_shape
 from ptxtile.dtypes import DType, Scalar, dtype_of
 from ptxtile.errors import LayoutError, OperandError, TraceError
 from ptxtile.ir.operand import Address, Integer, Operand, Register, Symbol, Vector
-from ptxtile.ir.tensor_map import TiledMap, element_of
+from ptxtile.ir.tensor_map import Im2col, TiledMap, element_of
 
 if TYPE_CHECKING:
     from ptxtile.builder.trace import Trace
@@ -28,15 +28,19 @@ class TensorMap:
     shape            extents of the tensor, row-major; integers, names and pt.dim(…) for run-time sizes
     dtype            of an element
     box              extents of what one copy moves, 1 to 256 each; the innermost a multiple of 16 bytes
-    swizzle          0, 32, 64 or 128: bytes of shared memory whose 16-byte chunks are permuted; the box is no wider
+    swizzle          0, 32, 64 or 128: bytes of shared memory whose 16-byte chunks are permuted; the box's innermost extent
+                     is that wide
     interleave       0, 16 or 32 bytes
     element_strides  how far apart the elements of a box are in the tensor, 1 to 8
     l2_promotion     0, 64, 128 or 256 bytes that an access brings into L2 at least
     nan              elements outside the tensor read as NaN, not as zero (floats)
     element          an element type of the hardware in place of the dtype's own: "tf32", "f32.ftz", "tf32.ftz"
+    im2col           (lower, upper): corners of the bounding box of pixels, an entry for each dimension between images
+                     and channels; the shape is (images, *pixels, channels) and the box (pixels, channels)
 
     In the kernel `map[i, j]` is the box whose first element is (i, j), an operand of tensor copies; coordinates are
-    integers of 32 bits and may lie outside. `map.shape` has the run-time sizes. LayoutError for what no map can say.
+    integers of 32 bits and may lie outside. `map.rows((i0, i1, i2, i3), j)` are four rows of a matrix, for gather4 and
+    scatter4. `map.shape` has the run-time sizes. LayoutError for what no map can say.
     """
 
     __slots__ = ("dims", "shape", "dtype", "box", "template", "base")
@@ -53,13 +57,14 @@ class TensorMap:
         l2_promotion: int = 0,
         nan: bool = False,
         element: str | None = None,
+        im2col: tuple[Sequence[int], Sequence[int]] | None = None,
     ) -> None:
         self.dims = checked_shape(shape)
         self.shape: tuple[Any, ...] = self.dims
         self.dtype: DType = dtype_of(dtype)
         self.box = _integers("box", box)
         steps = (
-            (1,) * len(self.box) if element_strides is None else _integers("element_strides", element_strides)
+            (1,) * len(self.dims) if element_strides is None else _integers("element_strides", element_strides)
         )
         self.template = TiledMap(
             element or element_of(self.dtype),
@@ -71,8 +76,14 @@ class TensorMap:
             swizzle,
             l2_promotion,
             nan,
+            None if im2col is None else _corners(im2col),
         )
         self.template.check("pt.TensorMap")
+        if self.template.itemsize != self.dtype.itemsize:
+            raise LayoutError(
+                f"pt.TensorMap: elements of type {element} have {self.template.itemsize} bytes, and "
+                f"{self.dtype.name} has {self.dtype.itemsize}"
+            )
         self.base: Register | None = None
         fixed = [part if isinstance(part, int) else None for part in self.dims]
         if None not in fixed:
@@ -90,22 +101,17 @@ class TensorMap:
         for extent in extents[:-1]:
             step *= extent
             strides.append(step)
-        return TiledMap(
-            self.template.element,
-            extents,
-            tuple(strides),
-            self.template.box,
-            self.template.element_strides,
-            self.template.interleave,
-            self.template.swizzle,
-            self.template.l2_promotion,
-            self.template.nan,
-        )
+        return replace(self.template, extents=extents, strides=tuple(strides))
 
     @property
     def swizzle(self) -> int:
         """Bytes, 0 for none."""
         return self.template.swizzle
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """The shape of what one copy of the box is in shared memory: the box, but for element strides."""
+        return self.template.tile[::-1]
 
     @property
     def box_bytes(self) -> int:
@@ -126,9 +132,22 @@ class TensorMap:
 
     def __getitem__(self, coordinates: object) -> MapTile:
         parts = coordinates if isinstance(coordinates, tuple) else (coordinates,)
-        if len(parts) != len(self.box):
-            raise LayoutError(f"{self!r} has {len(self.box)} dimensions; {convert.counted(len(parts))} given")
+        if len(parts) != len(self.dims):
+            raise LayoutError(
+                f"{self!r} has {len(self.dims)} dimensions; {convert.counted(len(parts))} given"
+            )
         return MapTile(self, parts)
+
+    def rows(self, rows: Sequence[object], column: object) -> MapTile:
+        """Four rows of a matrix from a column on, `[map, {column, row0, row1, row2, row3}]`: the operand of gather4 and
+        scatter4. The box is (1, columns); the tensor in shared memory is (4, columns)."""
+        if len(self.dims) != 2 or self.box[0] != 1 or self.template.im2col is not None:
+            raise LayoutError(
+                f"{self!r}.rows: rows are taken from a matrix with a box of one row, box=(1, columns)"
+            )
+        if not isinstance(rows, (tuple, list)) or len(rows) != 4:
+            raise LayoutError(f"{self!r}.rows takes four rows and a column, not {rows!r}")
+        return MapTile(self, (*reversed(rows), column), True)
 
     def __iter__(self) -> Any:
         raise TypeError("a TensorMap is not iterated over: index it")
@@ -148,10 +167,19 @@ class TensorMap:
 
 @dataclass(frozen=True, slots=True)
 class MapTile:
-    """The box of a tensor map at a coordinate, outermost dimension first: the operand `[map, {…}]`."""
+    """The box of a tensor map at a coordinate, outermost dimension first: the operand `[map, {…}]`.
+
+    `by_row`: four rows instead, the last one first, and a column.
+    """
 
     map: TensorMap
     coordinates: tuple[object, ...]
+    by_row: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the tensor in shared memory."""
+        return (4, self.map.box[1]) if self.by_row else self.map.tile
 
     def address(self, trace: Trace, space: str) -> Address:
         """`[map, {c0, c1, …}]`, innermost coordinate first."""
@@ -186,3 +214,10 @@ def _integers(name: str, given: Sequence[int]) -> tuple[int, ...]:
         if isinstance(part, bool) or not isinstance(part, int):
             raise LayoutError(f"pt.TensorMap: {name}= is a tuple of integers, not {given!r}")
     return tuple(given)
+
+
+def _corners(given: object) -> Im2col:
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise LayoutError(f"pt.TensorMap: im2col= is (lower corner, upper corner), not {given!r}")
+    lower, upper = (_integers("a corner of im2col", corner) for corner in given)
+    return Im2col(lower[::-1], upper[::-1])

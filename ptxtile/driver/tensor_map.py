@@ -14,18 +14,20 @@ __all__ = ["TiledFields", "encode_tiled"]
 _INTERLEAVE = {0: "NONE", 16: "16B", 32: "32B"}
 _SWIZZLE = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
 _PROMOTION = {0: "NONE", 64: "L2_64B", 128: "L2_128B", 256: "L2_256B"}
+_FILL = {False: "NONE", True: "NAN_REQUEST_ZERO_FMA"}
 _BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)
 class TiledFields:
-    """The arguments of cuTensorMapEncodeTiled; dimensions innermost first.
+    """The arguments of cuTensorMapEncodeTiled, or of cuTensorMapEncodeIm2col; dimensions innermost first.
 
     element      the driver's number of the element type
     extents, box, element_strides    in elements
     strides      of dimensions 1, 2, …, in bytes
     interleave, swizzle, l2_promotion    in bytes, 0 for none
     nan          fill with NaN outside the tensor
+    corners      of im2col: (lower, upper) of the bounding box of pixels; the box is (channels, pixels). None for tiles
     """
 
     element: int
@@ -37,6 +39,7 @@ class TiledFields:
     swizzle: int
     l2_promotion: int
     nan: bool
+    corners: tuple[Sequence[int], Sequence[int]] | None = None
 
 
 def encode_tiled(fields: TiledFields, address: int, ordinal: int) -> bytes:
@@ -46,25 +49,28 @@ def encode_tiled(fields: TiledFields, address: int, ordinal: int) -> bytes:
     def enum(kind: str, name: str) -> object:
         return getattr(getattr(cuda, f"CUtensorMap{kind}"), name)
 
+    if fields.corners is None:
+        entry = "cuTensorMapEncodeTiled"
+        box: list[object] = [[cuda.cuuint32_t(extent) for extent in fields.box]]
+    else:
+        entry = "cuTensorMapEncodeIm2col"
+        lower, upper = fields.corners
+        channels, pixels = fields.box
+        box = [list(lower), list(upper), channels, pixels]
     with activate(ordinal):
         made = call(
-            "cuTensorMapEncodeTiled",
+            entry,
             f"encode a tensor map of extents {tuple(fields.extents)}, box {tuple(fields.box)}",
             cuda.CUtensorMapDataType(fields.element),
             len(fields.extents),
             address,
             [cuda.cuuint64_t(extent) for extent in fields.extents],
             [cuda.cuuint64_t(stride) for stride in fields.strides],
-            [cuda.cuuint32_t(extent) for extent in fields.box],
+            *box,
             [cuda.cuuint32_t(stride) for stride in fields.element_strides],
             enum("Interleave", f"CU_TENSOR_MAP_INTERLEAVE_{_INTERLEAVE[fields.interleave]}"),
             enum("Swizzle", f"CU_TENSOR_MAP_SWIZZLE_{_SWIZZLE[fields.swizzle]}"),
             enum("L2promotion", f"CU_TENSOR_MAP_L2_PROMOTION_{_PROMOTION[fields.l2_promotion]}"),
-            enum(
-                "FloatOOBfill",
-                "CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA"
-                if fields.nan
-                else "CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE",
-            ),
+            enum("FloatOOBfill", f"CU_TENSOR_MAP_FLOAT_OOB_FILL_{_FILL[fields.nan]}"),
         )
     return ctypes.string_at(made.getPtr(), _BYTES)

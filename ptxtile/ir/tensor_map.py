@@ -15,23 +15,29 @@ The GPU's encoding is the driver's secret (`cuTensorMapEncodeTiled`). The emulat
     24      5 x 8      extents in elements, innermost first, 0 beyond the rank
     64      4 x 8      strides in bytes of dimensions 1, 2, …
     96      5 x 2      box extents, innermost first
-    106     22         zeros
+    106     1          1 if it is a map of pixels (im2col), 0 of tiles
+    107     1          zero
+    108     3 x 2      im2col: lower corner of the bounding box, innermost first
+    114     3 x 2      im2col: upper corner
+    120     8          zeros
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass
 
 from ptxtile.dtypes import DType, dtype_of
 from ptxtile.errors import LayoutError
 
-__all__ = ["BYTES", "ELEMENTS", "Mapped", "TiledMap", "element_of"]
+__all__ = ["BYTES", "ELEMENTS", "Im2col", "Mapped", "TiledMap", "element_of"]
 
 BYTES = 128
 _MAGIC = b"PTXT"
-_FORMAT = struct.Struct("<4sBBBBHB5BQ5Q4Q5H22x")
+_FORMAT = struct.Struct("<4sBBBBHB5BQ5Q4Q5HBx6h8x")
 _GREATEST_BOX = 256
+_GREATEST_COLUMN = 1024
 _GREATEST_RANK = 5
 
 ELEMENTS = (
@@ -69,18 +75,28 @@ def element_of(dtype: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Im2col:
+    """The bounding box of pixels of an im2col map, innermost first: corners of the dimensions between channels and
+    images, in elements from those of the tensor; the upper corner is counted from the tensor's end."""
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TiledMap:
     """A map of tiles of a tensor in global memory. Innermost dimension first, as the hardware counts.
 
     element          one of ELEMENTS
     extents          of the tensor, in elements
     strides          of dimensions 1, 2, …, in bytes; dimension 0 is dense
-    box              of a tile, in elements
+    box              of a tile, in elements; of an im2col map (channels, pixels)
     element_strides  how far apart the elements of a tile are in the tensor
     interleave       0, 16 or 32 bytes
     swizzle          0, 32, 64 or 128 bytes: the span whose 16-byte chunks are permuted in shared memory
     l2_promotion     0, 64, 128 or 256 bytes: what an access brings into L2 at least
     nan              what lies outside the tensor reads as NaN instead of zero
+    im2col           the bounding box of pixels, None for a map of tiles
     """
 
     element: str
@@ -92,6 +108,7 @@ class TiledMap:
     swizzle: int = 0
     l2_promotion: int = 0
     nan: bool = False
+    im2col: Im2col | None = None
 
     @property
     def rank(self) -> int:
@@ -109,18 +126,30 @@ class TiledMap:
         return 32 if self.interleave == 32 else 16
 
     @property
+    def tile(self) -> tuple[int, ...]:
+        """What a copy of one box is in shared memory, in elements, innermost first. The box counts elements of the
+        tensor: with an element stride of 2 half of them are moved. Dimension 0 has no stride."""
+        if self.im2col is not None:
+            return self.box
+        steps = (1, *self.element_strides[1:])
+        return tuple(-(-extent // step) for extent, step in zip(self.box, steps))
+
+    @property
     def box_bytes(self) -> int:
         """Bytes that a load of one box writes into shared memory, out-of-bounds elements included."""
-        total = self.itemsize
-        for extent in self.box:
-            total *= extent
-        return total
+        return math.prod(self.tile) * self.itemsize
 
     def check(self, what: str) -> None:
         """LayoutError, beginning with `what`, where the hardware has no such map."""
+        if self in _right:
+            return
         _check_options(what, self)
+        if self.im2col is not None:
+            _check_pixels(what, self, self.im2col)
         _check_box(what, self)
         _check_tensor(what, self)
+        if len(_right) < _KEPT:
+            _right.add(self)
 
     def pack(self, address: int) -> bytes:
         """The emulator's 128 bytes for a tensor at `address`; the layout stands in the module's docstring."""
@@ -137,6 +166,9 @@ class TiledMap:
             *_filled(self.extents, 5),
             *_filled(self.strides, 4),
             *_filled(self.box, 5),
+            self.im2col is not None,
+            *_filled(self.im2col.lower if self.im2col else (), 3),
+            *_filled(self.im2col.upper if self.im2col else (), 3),
         )
 
     @classmethod
@@ -148,16 +180,20 @@ class TiledMap:
         rank, element, interleave, swizzle, promotion, nan = fields[1:7]
         if not 1 <= rank <= _GREATEST_RANK or element >= len(ELEMENTS):
             raise LayoutError(f"a tensor map of rank {rank} with element type {element} is none")
+        pixels = None
+        if fields[27]:
+            pixels = Im2col(fields[28 : 28 + rank - 2], fields[31 : 31 + rank - 2])
         made = cls(
             ELEMENTS[element],
             fields[13 : 13 + rank],
             fields[18 : 18 + rank - 1],
-            fields[22 : 22 + rank],
+            fields[22 : 22 + (2 if pixels else rank)],
             fields[7 : 7 + rank],
             interleave,
             swizzle,
             promotion,
             bool(nan),
+            pixels,
         )
         return made, fields[12]
 
@@ -170,11 +206,18 @@ class Mapped:
     array: object
 
 
+_right: set[TiledMap] = set()
+"""Maps that were checked: a launch asks again each time. The first 1024 are remembered."""
+_KEPT = 1024
+
+
 def _filled(values: tuple[int, ...], count: int) -> tuple[int, ...]:
     return (*values, *(0,) * (count - len(values)))
 
 
 def _check_options(what: str, made: TiledMap) -> None:
+    if made.element not in ELEMENTS:
+        raise LayoutError(f"{what}: element is one of {', '.join(ELEMENTS)}, not {made.element!r}")
     for name, given, allowed in (
         ("interleave", made.interleave, (0, 16, 32)),
         ("swizzle", made.swizzle, (0, 32, 64, 128)),
@@ -192,28 +235,65 @@ def _check_options(what: str, made: TiledMap) -> None:
         raise LayoutError(f"{what}: elements of type {made.element} have no NaN to fill with")
 
 
-def _check_box(what: str, made: TiledMap) -> None:
-    if len(made.box) != made.rank or len(made.element_strides) != made.rank:
+def _check_pixels(what: str, made: TiledMap, pixels: Im2col) -> None:
+    """An im2col map: three to five dimensions, a corner entry for each between channels and images."""
+    if made.rank < 3:
         raise LayoutError(
-            f"{what}: box and element strides have one entry a dimension, {made.rank}; given are "
-            f"{len(made.box)} and {len(made.element_strides)}"
+            f"{what}: an im2col map has three to five dimensions (images, pixels, channels), not {made.rank}"
         )
-    for extent in made.box:
-        if not 1 <= extent <= _GREATEST_BOX:
-            raise LayoutError(f"{what}: a box has 1 to 256 elements along each dimension, not {extent}")
+    if made.interleave == 32:
+        raise LayoutError(f"{what}: an im2col map has interleave 0 or 16, not 32")
+    bits = 16 // (made.rank - 2)
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    for corner in (pixels.lower, pixels.upper):
+        if len(corner) != made.rank - 2:
+            raise LayoutError(
+                f"{what}: a corner of im2col= has one entry a dimension of pixels, {made.rank - 2}, not {len(corner)}"
+            )
+        for entry in corner:
+            if not low <= entry <= high:
+                raise LayoutError(
+                    f"{what}: a corner of im2col= in {made.rank} dimensions is {low} to {high}, not {entry}"
+                )
+
+
+def _check_box(what: str, made: TiledMap) -> None:
+    due = made.rank if made.im2col is None else 2
+    if len(made.box) != due:
+        entries = "one entry a dimension" if made.im2col is None else "pixels and channels"
+        raise LayoutError(f"{what}: a box has {entries}, {due}; given are {len(made.box)}")
+    if len(made.element_strides) != made.rank:
+        raise LayoutError(
+            f"{what}: element_strides has one entry a dimension, {made.rank}; given are {len(made.element_strides)}"
+        )
+    for dim, extent in enumerate(made.box):
+        most = _GREATEST_COLUMN if made.im2col is not None and dim else _GREATEST_BOX
+        if not 1 <= extent <= most:
+            where = "along each dimension" if made.im2col is None else "a pixel" if not dim else "(pixels)"
+            raise LayoutError(f"{what}: a box has 1 to {most} elements {where}, not {extent}")
     for stride in made.element_strides:
         if not 1 <= stride <= 8:
             raise LayoutError(f"{what}: an element stride is 1 to 8, not {stride}")
+    if not made.interleave:
+        _check_line(what, made)
+
+
+def _check_line(what: str, made: TiledMap) -> None:
     inner = made.box[0] * made.itemsize
-    if not made.interleave and inner % 16:
+    if inner % 16:
         raise LayoutError(
             f"{what}: the innermost extent of the box is {made.box[0]} elements, {inner} bytes; it must be a multiple "
             "of 16 bytes"
         )
-    if not made.interleave and made.swizzle and inner > made.swizzle:
+    if made.swizzle and inner > made.swizzle:
         raise LayoutError(
             f"{what}: the innermost extent of the box is {inner} bytes, more than the swizzle of {made.swizzle} bytes "
             "spans; use a narrower box or a wider swizzle"
+        )
+    if inner < made.swizzle:
+        raise LayoutError(
+            f"{what}: a swizzle of {made.swizzle} bytes is larger than the innermost extent of the box, {inner} bytes; "
+            "use a wider box or a narrower swizzle"
         )
 
 

@@ -11,7 +11,7 @@ from ptxtile.layout.axis import laneid, wid_in_wg
 from ptxtile.layout.layout import TileLayout
 from ptxtile.layout.notation import S
 
-__all__ = ["wgmma_accumulator", "wgmma_a", "wgmma_registers"]
+__all__ = ["wgmma_accumulator", "wgmma_a", "wgmma_metadata", "wgmma_registers", "wgmma_words"]
 
 
 def _columns(n: int) -> int:
@@ -31,6 +31,24 @@ def wgmma_a(itemsize: int = 2) -> TileLayout:
         raise LayoutError(f"A of wgmma has elements of 1, 2 or 4 bytes, not {itemsize!r}")
     pack = 4 // itemsize
     return S[(4, 2, 8, 2, 4, pack) : (1 @ wid_in_wg, pack, 4 @ laneid, 2 * pack, 1 @ laneid, 1)]
+
+
+def wgmma_words(columns: int) -> TileLayout:
+    """A of wgmma in registers (8 columns), or D of .f16 (n / 2 columns), as 64 x columns words of 32 bits."""
+    if isinstance(columns, bool) or not isinstance(columns, int) or columns < 4 or columns % 4:
+        raise LayoutError(f"a fragment of wgmma has a multiple of 4 columns of words, not {columns!r}")
+    return S[(4, 2, 8, columns // 4, 4) : (1 @ wid_in_wg, 1, 4 @ laneid, 2, 1 @ laneid)]
+
+
+def wgmma_metadata(selector: int = 0) -> TileLayout:
+    """Metadata of sparse wgmma, 16-bit types and .tf32: 64 x 1 words, one for each row of A (PTX ISA 9.7.15.6.1).
+
+    Row 16 w + 8 h + lane / 4 is the word of lane % 4 == 2 selector + h; the other two lanes' words are not read.
+    """
+    if selector not in (0, 1) or isinstance(selector, bool):
+        raise LayoutError(f"the sparsity selector is 0 or 1, not {selector!r}")
+    rows = S[(4, 2, 8, 1) : (1 @ wid_in_wg, 1 @ laneid, 4 @ laneid, 1)]
+    return rows + 2 @ laneid if selector else rows
 
 
 def wgmma_registers(count: int) -> TileLayout:

@@ -3,13 +3,14 @@
 Operands in PTX order, at thread scope, one instruction:
     load      (shared tensor, map[i, j], mbarrier[, offsets][, cta_mask][, cache_policy])
     store     (map[i, j], shared tensor[, cache_policy]), and the same for cp.reduce.async.bulk.tensor
+    prefetch  (map[i, j][, offsets][, cache_policy])
 The shared tensor has the box's shape, dtype and swizzle, and is aligned as the swizzle needs; the box may lie outside
-of the tensor in global memory. expect_tx, commit_group, waits and fences are the caller's.
+of the tensor in global memory. gather4 and scatter4 take `map.rows((i0, i1, i2, i3), j)` and a tensor of four rows.
+im2col takes a map with im2col= and a tensor (pixels, channels); `offsets` is a tuple of uint16 in PTX order, (w, h, …).
+expect_tx, commit_group, waits and fences are the caller's.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from ptxtile.builder import convert, ranges
 from ptxtile.builder.storage import Memory
@@ -21,30 +22,69 @@ from ptxtile.isa.form import Form
 from ptxtile.layout import ComposeLayout
 from ptxtile.layout.shared import swizzle_of
 from ptxtile.tile import operand
-from ptxtile.tile.scope import Group
+from ptxtile.tile.family import GUARDED, Call, Family
 
-_OPCODES = ("cp.async.bulk.tensor.", "cp.reduce.async.bulk.tensor.")
 _ALIGNMENT = 128
+_BY_ROW = (".tile::gather4", ".tile::scatter4")
+_REDUCIBLE = {
+    ".add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f32.ftz"),
+    ".min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    ".max": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    ".inc": ("u32",),
+    ".dec": ("u32",),
+    ".and": ("u32", "s32", "u64", "s64"),
+    ".or": ("u32", "s32", "u64", "s64"),
+    ".xor": ("u32", "s32", "u64", "s64"),
+}
 
 
-def is_tensor_copy(form: Form) -> bool:
-    """Whether the form copies between a tensor map's box and shared memory."""
-    return form.spelling.startswith(_OPCODES)
-
-
-def apply(trace: Trace, form: Form, operands: Sequence[object], group: Group, pred: object) -> None:
+def issue(call: Call) -> None:
     """See the module's docstring. TileError, LayoutError for what the hardware would do otherwise than is written."""
-    if group.scope != "thread":
+    form, operands = call.form, call.operands
+    if call.group.scope != "thread":
         raise TileError(f'{form.spelling} is issued by one thread: scope="thread", as in pt.if_(pt.elect())')
+    if call.preserve_dst:
+        raise TileError(f"{form.spelling} takes no preserve_dst=: it has no register destination")
     tiles = [given for given in operands if isinstance(given, MapTile)]
     tensors = [given for given in operands if isinstance(given, Tensor)]
-    if len(tiles) != 1 or not tensors:
+    due = 0 if form.spelling.startswith(PREFETCH.starts) else 1
+    if len(tiles) != 1 or len(tensors) != due:
+        shared = " and one tensor in shared memory" if due else " and no tensor"
         raise OperandError(
-            f"{form.spelling} takes one box of a tensor map, map[i, j], and one tensor in shared memory; given are "
-            f"{len(tiles)} and {len(tensors)}"
+            f"{form.spelling} takes one box of a tensor map, map[i, j],{shared}; given are {len(tiles)} and "
+            f"{len(tensors)}"
         )
-    _check(trace, f"{form.spelling}: the shared tensor", tiles[0], tensors[0])
-    convert.emit(trace, form, tuple(operands), pred)
+    _check_mode(form, tiles[0])
+    if tensors:
+        _check(call.trace, f"{form.spelling}: the shared tensor", tiles[0], tensors[0])
+    convert.emit(call.trace, form, tuple(operands), call.pred)
+
+
+def _check_mode(form: Form, tile: MapTile) -> None:
+    """The form's dimensions and mode are those of the map and of the box that was taken from it."""
+    map_, words = tile.map, form.modifiers
+    rank = next(int(word[1]) for word in words if len(word) == 3 and word[2] == "d" and word[1].isdigit())
+    if rank != len(map_.dims):
+        raise TileError(f"{form.spelling} copies {rank} dimensions, and {map_!r} has {len(map_.dims)}")
+    if tile.by_row != any(word in _BY_ROW for word in words):
+        use = (
+            "takes the box at a coordinate, map[i, j]"
+            if tile.by_row
+            else "takes four rows, map.rows((i0, i1, i2, i3), j)"
+        )
+        raise TileError(f"{form.spelling} {use}")
+    pixels = any(word.startswith(".im2col") for word in words)
+    if pixels != (map_.template.im2col is not None):
+        raise TileError(
+            f"{form.spelling} takes a tensor map {'with' if pixels else 'without'} im2col=, not {map_!r}"
+        )
+    for word in words if form.spelling.startswith("cp.reduce") else ():
+        allowed = _REDUCIBLE.get(word)
+        if allowed is not None and map_.template.element not in allowed:
+            raise TileError(
+                f"{form.spelling} reduces elements of type {', '.join(allowed)}, and the tensor map's are "
+                f"{map_.template.element}"
+            )
 
 
 def _check(trace: Trace, what: str, tile: MapTile, tensor: Tensor) -> None:
@@ -55,8 +95,9 @@ def _check(trace: Trace, what: str, tile: MapTile, tensor: Tensor) -> None:
         raise OperandError(
             f"{what} is {tensor.dtype.name}, and the tensor map's elements are {map_.dtype.name}"
         )
-    if tensor.static_shape != map_.box:
-        raise TileError(f"{what} has shape {tensor.static_shape}, and the tensor map's box is {map_.box}")
+    if tensor.static_shape != tile.shape:
+        box = "four rows are" if tile.by_row else "the tensor map's box is"
+        raise TileError(f"{what} has shape {tensor.static_shape}, and {box} {tile.shape}")
     operand.prove_claims(trace, what, tensor)
     _check_layout(what, tile, tensor)
     due = max(_ALIGNMENT, 8 * map_.swizzle)
@@ -91,3 +132,34 @@ def _check_layout(what: str, tile: MapTile, tensor: Tensor) -> None:
                 f"{what} is not dense and row-major over the box {shape}, as the copy writes it"
             )
         step *= len(table)
+
+
+FAMILY = Family(
+    name="tensor copies",
+    section="9.7.9.27",
+    starts=("cp.async.bulk.tensor.", "cp.reduce.async.bulk.tensor."),
+    operands=(
+        "load: shared, map[i, j], mbarrier[, offsets][, cta_mask][, cache_policy]",
+        "store, reduce: map[i, j], shared[, cache_policy]",
+    ),
+    atoms="shared: the box of the tensor map; gather4, scatter4: four rows, map.rows((i0, i1, i2, i3), j); im2col: "
+    "(pixels, channels)",
+    carriers="the tensor map's dtype",
+    guards=GUARDED,
+    scopes="thread",
+    judges=("ptxas", "emulator", "H200"),
+    issue=issue,
+)
+
+PREFETCH = Family(
+    name="tensor prefetch",
+    section="9.7.9.27.1.4",
+    starts=("cp.async.bulk.prefetch.tensor.",),
+    operands=("map[i, j][, offsets][, cache_policy]",),
+    atoms="none: the box of the tensor map goes to L2",
+    carriers="none",
+    guards=GUARDED,
+    scopes="thread",
+    judges=("ptxas", "emulator", "H200"),
+    issue=issue,
+)
