@@ -147,6 +147,8 @@ def _why_not(trace: Trace, form: Form, slot: Slot, given: object) -> str:
         return next(filter(None, (_why_not(trace, form, s, g) for s, g in zip(slot.elements, given))), "")
     if isinstance(given, Tensor):
         return tensor_why_not(slot, given)
+    if given is None and slot.sink:
+        return ""
     if slot.role != "in":
         return f"operand {slot.name} is a destination and takes a register tensor, not {convert.given(given)}"
     if slot.kind == "vector":
