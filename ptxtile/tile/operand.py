@@ -65,7 +65,7 @@ def _needs(group: Group, atom: Shape) -> str:
 
 @lru_cache(maxsize=4096)
 def tables(layout: Layout, shape: Shape) -> dict[str, tuple[int, tuple[tuple[int, ...], ...]]]:
-    """For each axis the layout names: its offset, and for each dimension the contribution of each coordinate."""
+    """For each axis the layout names, and m: its offset, and for each dimension what each coordinate contributes."""
     tile = layout.base if isinstance(layout, ComposeLayout) else layout
     found: dict[str, list[list[int]]] = {}
     for term in tile.plan(shape):
@@ -74,7 +74,7 @@ def tables(layout: Layout, shape: Shape) -> dict[str, tuple[int, tuple[tuple[int
         for at in range(len(row)):
             digit = at // term.div
             row[at] += (digit if term.mod is None else digit % term.mod) * term.stride
-    offsets = {axis.name: 0 for axis in tile.axes}
+    offsets = {axis.name: 0 for axis in tile.axes} | {"m": 0}
     for step in tile.offset:
         offsets[step.axis.name] = offsets.get(step.axis.name, 0) + step.amount
     zero = [[0] * extent for extent in shape]
