@@ -104,10 +104,12 @@ def _mixed(operand: Operand, parts: Sequence[Shape]) -> bool:
     takes the whole for a vector of that type, whatever else of its width is in it; in what is read, literals too.
     """
     bit = next((each for each in parts if each in ("b16", "b32", "b64") and each in operand.registers), None)
-    if bit is None or operand.elements or operand.strict:
+    if bit is None or operand.elements:
         return False
     width = types.REGISTER_BITS[str(bit)]
     others = {each for each, bits in types.REGISTER_BITS.items() if bits == width or (bits, width) == (1, 32)}
+    if operand.strict:
+        others.discard("pred")
     if operand.role == "in":
         others |= {"int", "f32lit", "f64lit"}
     if operand.sink:
@@ -144,10 +146,10 @@ def _loose(operand: Operand, shape: Shape) -> bool:
     own = types.type_bits(operand.type) if operand.type is not None else 0
     if len(parts) not in (1, 2, 4):
         return False
-    wide = max(types.REGISTER_BITS.get(each, own) if isinstance(each, str) else 0 for each in parts)
-    if len(parts) * wide < operand.length * own:
+    widths = {types.REGISTER_BITS[each] for each in parts if isinstance(each, str) and each in types.REGISTER_BITS}
+    if len(widths - {1}) > 1 or len(parts) * max(widths or {own}) < operand.length * own:
         return False
-    return all(isinstance(each, str) and _value(operand, each) for each in parts)
+    return all(isinstance(each, str) and _value(operand, each) for each in parts) or _mixed(operand, parts)
 
 
 def _base(operand: Operand, shape: Shape) -> bool:

@@ -65,7 +65,7 @@ class Operand:
     literals   the kinds of literal that may stand here: "int", "f32", "f64"
     choices    the only integers that may stand here, empty if any within `bounds`
     multiple   an integer here is a multiple of this
-    strict     each element of a vector fits by itself
+    strict     no predicate may be among the elements of a vector, as elsewhere the assembler allows
     loose      a value, or a vector of 1, 2 or 4 elements, that is as wide in all may stand here too
     """
 
