@@ -124,7 +124,12 @@ def _part(operand: Operand, word: Shape) -> bool:
     for selector in operand.selector:
         if word == selector:
             return True
-        if selector[-1] in "yw" and isinstance(word, str) and len(word) == len(selector) and word[0] == selector[0]:
+        if (
+            selector[-1] in "yw"
+            and isinstance(word, str)
+            and len(word) == len(selector)
+            and word[0] == selector[0]
+        ):
             return set(word[1:]) <= set("0123" if word[0] == "h" else "01234567")
     return False
 
@@ -146,7 +151,9 @@ def _loose(operand: Operand, shape: Shape) -> bool:
     own = types.type_bits(operand.type) if operand.type is not None else 0
     if len(parts) not in (1, 2, 4):
         return False
-    widths = {types.REGISTER_BITS[each] for each in parts if isinstance(each, str) and each in types.REGISTER_BITS}
+    widths = {
+        types.REGISTER_BITS[each] for each in parts if isinstance(each, str) and each in types.REGISTER_BITS
+    }
     if len(widths - {1}) > 1 or len(parts) * max(widths or {own}) < operand.length * own:
         return False
     return all(isinstance(each, str) and _value(operand, each) for each in parts) or _mixed(operand, parts)

@@ -149,7 +149,12 @@ def _address(declared: Declaration, inside: condition.Scope, values: Values) -> 
     known = types.all_types().get(found) if found is not None else None
     if known is not None and found not in (".texref", ".samplerref", ".surfref"):
         return Operand(
-            declared.name, "in", "address", carrier=known.carrier, registers=_registers(known, declared), space=""
+            declared.name,
+            "in",
+            "address",
+            carrier=known.carrier,
+            registers=_registers(known, declared),
+            space="",
         )
     # ptxas takes an integer alone between brackets for .local only.
     flags = {each[1] for each in declared.attributes if each[0] == "flag"}

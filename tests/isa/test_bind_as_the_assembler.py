@@ -1,0 +1,63 @@
+"""Operand lists that the assembler takes beside the manual's: vectors of mixed, longer or other elements, narrow addresses."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxtile.errors import OperandError
+from ptxtile.isa import Shape, bind, validate
+
+
+def _vector(*elements: Shape) -> Shape:
+    return ("{", *elements)
+
+
+def _surface(coordinates: Shape) -> Shape:
+    return ("[", "b64", coordinates)
+
+
+RIGHT: list[tuple[str, tuple[Shape, ...]]] = [
+    # one element of bit-size type: others of its width, and literals where the vector is read
+    ("st.global.v2.f32", (("[", "b64"), _vector("b32", "u32"))),
+    ("multimem.st.v2.bf16x2", (("[", "b64"), _vector("b32", "int"))),
+    ("tcgen05.st.sync.aligned.32x32b.x2.b32", (("[", "b32"), _vector("b32", "int"))),
+    # a narrow address register is extended
+    ("ld.global.u32", ("b32", ("[", "u16"))),
+    # one register, in braces all the same
+    ("tcgen05.ld.sync.aligned.32x32b.x1.b32", (_vector("b32"), ("[", "b32"))),
+    # coordinates in a longer vector, data in any that is as wide in all
+    ("suld.b.2d.b32.trap", ("b32", _surface(_vector("s32", "s32", "s32", "s32")))),
+    ("suld.b.1d.b64.trap", (_vector("b16", "b16", "b16", "b16"), _surface("s32"))),
+    ("tex.1d.v4.f32.f32", (_vector("f32", "_", "_", "f32"), _surface(_vector("f32")))),
+    # parts of registers
+    ("vadd.s32.u32.u32.sat", ((".", "b0", "b32"), (".", "h1", "b32"), "b32", "b32")),
+    ("vadd4.s32.u32.u32", ("b32", (".", "b7654", "b32"), "b32", "b32")),
+]
+
+WRONG: list[tuple[str, tuple[Shape, ...]]] = [
+    ("st.global.v2.f32", (("[", "b64"), _vector("f32", "u32"))),
+    ("multimem.st.v2.bf16x2", (("[", "b64"), _vector("int", "int"))),
+    ("tcgen05.st.sync.aligned.32x32b.x2.b32", (("[", "b32"), _vector("b32", "pred"))),
+    ("tcgen05.st.sync.aligned.32x32b.x2.b32", (("[", "b32"), _vector("int", "int"))),
+    ("tcgen05.ld.sync.aligned.32x32b.x1.b32", ("b32", ("[", "b32"))),
+    ("tcgen05.mma.cta_group::1.kind::f16", (("[", "u32"), "b64", "b64", "b32", "pred")),
+    ("multimem.red.add.u32", (("[", "b32"), "b32")),
+    ("tex.2d.v4.f32.f32", (_vector("f32", "f32", "f32", "f32"), ("[", "b32", _vector("f32", "f32")))),
+    ("suld.b.3d.b32.trap", ("b32", _surface(_vector("s32", "s32")))),
+    ("suld.b.1d.b64.trap", (_vector("b16", "b16"), _surface("s32"))),
+    ("sust.b.1d.v2.b8.zero", (_surface("s32"), _vector("b64"))),
+    ("vadd.s32.u32.u32", ("b32", (".", "h2", "b32"), "b32")),
+    ("vadd2.s32.u32.u32", ("b32", (".", "h14", "b32"), "b32", "b32")),
+    ("vadd2.s32.u32.u32", ("b32", "b32", "int", "b32")),
+]
+
+
+@pytest.mark.parametrize(("spelling", "shapes"), RIGHT)
+def test_taken(spelling: str, shapes: tuple[Shape, ...]) -> None:
+    assert bind(validate(spelling), shapes) in validate(spelling).signatures
+
+
+@pytest.mark.parametrize(("spelling", "shapes"), WRONG)
+def test_refused(spelling: str, shapes: tuple[Shape, ...]) -> None:
+    with pytest.raises(OperandError):
+        bind(validate(spelling), shapes)
