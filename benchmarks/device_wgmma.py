@@ -24,9 +24,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import ptxtile as pt  # noqa: E402
-from ptxtile import ptx, tile  # noqa: E402
-from ptxtile.layout.fragment import (  # noqa: E402
+import ptxtile as pt
+from ptxtile import ptx, tile
+from ptxtile.layout.fragment import (
     wgmma_accumulator,
     wgmma_metadata,
     wgmma_registers,
@@ -194,7 +194,7 @@ def kernel(case: Case) -> pt.Kernel:
         B: pt.Tensor((k, columns) if case.trans_b else (columns, k), carrier),
         E: pt.Tensor((down * across, 128), pt.uint32),
         D: pt.Tensor((issues, 128, count), result),
-    ):
+    ) -> None:
         thread = pt.thread_rank()
         b = shared(columns, k, case.trans_b, B)
         if case.registers:

@@ -28,8 +28,8 @@ class TensorMap:
     shape            extents of the tensor, row-major; integers, names and pt.dim(…) for run-time sizes
     dtype            of an element
     box              extents of what one copy moves, 1 to 256 each; the innermost a multiple of 16 bytes
-    swizzle          0, 32, 64 or 128: bytes of shared memory whose 16-byte chunks are permuted; the box's innermost extent
-                     is that wide
+    swizzle          0, 32, 64 or 128: bytes of shared memory whose 16-byte chunks are permuted; the innermost
+                     extent of the box is that wide
     interleave       0, 16 or 32 bytes
     element_strides  how far apart the elements of a box are in the tensor, 1 to 8
     l2_promotion     0, 64, 128 or 256 bytes that an access brings into L2 at least
