@@ -135,7 +135,10 @@ class Pending:
         issued: dict[int, int] = {}
         for operation in self.operations:
             mine = np.isin(operation.threads, threads) & (operation.group != OPEN)
-            if operation.mechanism == mechanism and (mine & (operation.group < limit[operation.threads])).any():
+            if (
+                operation.mechanism == mechanism
+                and (mine & (operation.group < limit[operation.threads])).any()
+            ):
                 operation.read_source()
                 issued.update(dict.fromkeys(operation.threads.tolist(), operation.time))
         return issued

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxtile.emulator.lanes import Threads
+from ptxtile.emulator.lanes import Lanes, Threads
 from ptxtile.emulator.ordering import Claims, union
 from ptxtile.emulator.program import Site
-from ptxtile.emulator.report import at_line, count_of, stop
+from ptxtile.emulator.report import at_line, count_of, fault, stop
 
 if TYPE_CHECKING:
     from ptxtile.emulator.machine import Wave
@@ -40,6 +40,7 @@ class ClusterBarriers:
         self.waiting: list[Waiting] = []
         self.arrivals: list[tuple[Threads, int, bool]] = []
         self.claims: dict[int, Claims] = {}
+        self.visits: dict[int, dict[tuple[int, int], tuple[int, Site]]] = {}
 
     def arrive(self, site: Site, threads: Threads, releases: bool) -> None:
         """Threads arrive. `releases`: what they did before is visible to those who acquire."""
@@ -77,7 +78,43 @@ class ClusterBarriers:
                 self._order(cluster)
         self._let_go()
 
+    def visit(self, lanes: Lanes, ctas: NDArray[np.int64]) -> None:
+        """Threads access the shared memory of these CTAs of the wave: those of others must outlive the access."""
+        wave, ordering = self.wave, self.wave.machine.ordering
+        elsewhere = np.flatnonzero(ctas != wave.cta[lanes.where])
+        if ordering is None or not len(elsewhere):
+            return
+        site = lanes.step.site
+        for position in elsewhere.tolist():
+            thread, cta = int(lanes.threads[position]), int(ctas[position])
+            if not wave.live[cta * wave.block : (cta + 1) * wave.block].any():
+                text = f"exit: shared memory of {self._name(cta)}, which has ended, is accessed"
+                raise fault("exit", text, lanes, position)
+            self.visits.setdefault(cta, {})[thread, site.number] = (ordering.now, site)
+
+    def check_exit(self, threads: Threads) -> None:
+        """These threads have ended: stop if others' accesses to their CTA's shared memory need not be over."""
+        wave, ordering = self.wave, self.wave.machine.ordering
+        if ordering is None or not self.visits:
+            return
+        for cta in np.unique(wave.cta[threads]).tolist():
+            members = slice(cta * wave.block, (cta + 1) * wave.block)
+            if cta not in self.visits or wave.live[members].any():
+                continue
+            everyone = np.arange(members.start, members.stop)
+            for (thread, _), (time, site) in self.visits.pop(cta).items():
+                who, when = np.full(wave.block, ordering.id[thread]), np.full(wave.block, time)
+                if not ordering.knows(everyone, who, when).any():
+                    text = f"exit: {self._name(cta)} ends, and nothing tells it that this access to its memory is over"
+                    raise stop("exit", text, site, wave.thread_name(thread))
+
+    def _name(self, cta: int) -> str:
+        return self.wave.thread_name(cta * self.wave.block).partition(" of ")[2]
+
     def _order(self, cluster: int) -> None:
+        size = self.wave.cluster_size
+        for cta in range(cluster * size, (cluster + 1) * size):
+            self.visits.pop(cta, None)  # all of the cluster have come here since
         ordering = self.wave.machine.ordering
         if ordering is None:
             return

@@ -21,7 +21,7 @@ SPANS = {0: 0, 1: 128, 2: 64, 3: 32}
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """start, leading, stride: bytes   base: the pattern's phase in units of 128 bytes   span: bytes, 0 for no swizzle"""
+    """start, leading, stride: bytes. base: the pattern's phase, times 128 bytes. span: bytes, 0 for no swizzle."""
 
     start: int
     leading: int

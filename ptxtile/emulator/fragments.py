@@ -1,4 +1,4 @@
-"""Which lane and register holds which element of a matrix (PTX ISA 9.7.14.5, 9.7.15.5): arrays of registers to matrices.
+"""Which lane and register holds which element of a matrix (PTX ISA 9.7.14.5, 9.7.15.5): registers to matrices.
 
 Registers are arrays (warps, 32, registers). One register holds `32 / bits` neighbours of a row; lane 4 g + t has row g,
 and the t-th such group of columns.
@@ -19,8 +19,10 @@ def elements(registers: Bits, bits: int) -> Bits:
         return registers[..., None]
     kind = registers.dtype.type
     shifts = np.arange(0, width, bits).astype(registers.dtype)
-    found = registers[..., None] >> shifts & kind((1 << bits) - 1)
-    return found.astype(np.uint8 if bits < 8 else holder(bits))
+    found: Bits = (registers[..., None] >> shifts & kind((1 << bits) - 1)).astype(
+        holder(bits) if bits > 1 else np.uint8
+    )
+    return found
 
 
 def packed(parts: Bits, width: int) -> Bits:

@@ -61,3 +61,7 @@ class Lanes:
     def at(self, positions: NDArray[np.intp]) -> Lanes:
         """The threads at these positions among these."""
         return Lanes(self.wave, self.registers, self.threads[positions], self.step)
+
+    def repeat(self, position: int, count: int) -> Lanes:
+        """One of these threads, as many times, for an instruction with several accesses a thread."""
+        return Lanes(self.wave, self.registers, np.repeat(self.threads[position], count), self.step)

@@ -252,6 +252,7 @@ class Wave:
         self.happened()
         if self.machine.sanitizer is not None and self.pending.operations:
             self.pending.check_exit(threads)
+        self.clusters.check_exit(threads)
         self.barriers.recount(threads)
         self.clusters.recount(threads)
         self.rendezvous.recount(threads)

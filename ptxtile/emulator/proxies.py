@@ -1,4 +1,4 @@
-"""The asynchronous proxy (PTX ISA 8.4, 9.7.9.25): what copies and matrix operations do to memory, against what threads do.
+"""The asynchronous proxy (PTX ISA 8.4, 9.7.9.25): what copies and matrix operations do to memory beside threads.
 
 Work that completes together stands under one agent, a number from ordering.AGENT on: the copies that one mbarrier
 counts, a thread's bulk groups, a warpgroup's matrix operations. Who waits for some of it learns a claim about the
@@ -108,8 +108,12 @@ class Proxies:
         if races is None:
             return
         self.ordering.now += 1
-        granules = np.unique(np.concatenate([(offsets + i) // races.grain for i in range(0, unit, races.grain)]))
-        self._check(actor, races.writes.event(granules[races.writes.owner[granules] != NOBODY]), "writes", "wrote")
+        granules = np.unique(
+            np.concatenate([(offsets + i) // races.grain for i in range(0, unit, races.grain)])
+        )
+        self._check(
+            actor, races.writes.event(granules[races.writes.owner[granules] != NOBODY]), "writes", "wrote"
+        )
         readers = races.reads.owner[granules]
         single = granules[(readers != NOBODY) & (readers != MANY)]
         self._check(actor, races.reads.event(single), "writes", "read", fenced=False)
@@ -167,9 +171,7 @@ class Proxies:
             times = np.full(len(mine), reading.time, np.int64)
             if not self.ordering.knows(mine, agents, times).all():
                 other = f"{self._name(reading.thread)} started it at {at_line(reading.site)}"
-                text = (
-                    "in flight: memory is overwritten that asynchronous work still reads; wait for the work first"
-                )
+                text = "in flight: memory is overwritten that asynchronous work still reads; wait for the work first"
                 raise fault("in-flight", text, lanes, which, other)
             if len(hit) == len(reading.granules):
                 del self.readings[key]
@@ -192,7 +194,8 @@ class Proxies:
             if other < AGENT and not self.ordering.fenced_for(int(actor.threads[0]), other, time):
                 site = self.sanitizer.sites[int(event.site[which])]
                 text = (
-                    f"proxy: asynchronous work {verb} what a thread {did} without a fence.proxy.async between the two"
+                    f"proxy: asynchronous work {verb} what a thread {did} without a fence.proxy.async "
+                    "between the two"
                 )
                 fact = f"{self._name(other)} {did} it at {at_line(site)}"
                 raise fault("proxy", text, actor.lanes, actor.position, fact)
@@ -200,9 +203,7 @@ class Proxies:
     def _refuse(self, actor: Actor, event: Event, which: int, verb: str, did: str) -> None:
         thread, site = int(event.thread[which]), self.sanitizer.sites[int(event.site[which])]
         if thread >= AGENT:
-            text = (
-                f"in flight: asynchronous work {verb} what other asynchronous work {did} that was not waited for"
-            )
+            text = f"in flight: asynchronous work {verb} what other asynchronous work {did} that was not waited for"
             other = self.started(thread, int(event.site[which]))
             raise fault("in-flight", text, actor.lanes, actor.position, other)
         text = f"race: asynchronous work {verb} what a thread {did}, and nothing orders the two"

@@ -28,7 +28,18 @@ class Registers:
     the array of another one, and a write to some of the threads first copies what is shared (all but `_owned`).
     """
 
-    __slots__ = ("_owned", "_shadows", "_shapes", "_values", "carry", "count", "local", "track", "types", "watch")
+    __slots__ = (
+        "_owned",
+        "_shadows",
+        "_shapes",
+        "_values",
+        "carry",
+        "count",
+        "local",
+        "track",
+        "types",
+        "watch",
+    )
 
     def __init__(self, types: Sequence[str], count: int, track: bool, local: int = 0) -> None:
         self.types = [holder(bits_of(name)) for name in types]

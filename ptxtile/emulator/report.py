@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ptxtile import location
@@ -12,9 +13,13 @@ if TYPE_CHECKING:
     from ptxtile.emulator.program import Site
 
 
+_LONG = re.compile(r"\{([^{},]+)(?:, [^{},]+){7,}, ([^{},]+)\}")
+"""A vector of more than eight elements, of which a message shows the first and the last."""
+
+
 def at_line(site: Site) -> str:
     """`line 12: st.global.f32 [%rd1], %f1;`, or the instruction alone where the line is unknown."""
-    text = str(site.instruction).removesuffix(";")
+    text = _LONG.sub(r"{\1, …, \2}", str(site.instruction).removesuffix(";"))
     return f"line {site.line}: {text}" if site.line else text
 
 

@@ -196,6 +196,8 @@ class Spaces:
         cta: NDArray[np.int64] = self.wave.cta[lanes.where]
         if space == "shared::cluster":
             cta = cta - own + rank
+            if self.sanitize and self.wave.cluster_size > 1:
+                self.wave.clusters.visit(lanes, cta)
         offsets: Offsets = cta * self.shared_stride + inside
         return offsets
 

@@ -39,9 +39,13 @@ class Factor:
     value: Doubles
     exponent: Ints
 
-    def part(self, index: object) -> Factor:
-        """Some of them."""
-        return Factor(self.value[index], self.exponent[index])  # type: ignore[index]
+    def rows(self, index: slice) -> Factor:
+        """Some of the matrices of a batch."""
+        return Factor(self.value[index], self.exponent[index])
+
+    def columns(self, mask: NDArray[np.bool_]) -> Factor:
+        """Some k."""
+        return Factor(self.value[..., mask], self.exponent[..., mask])
 
 
 def factor(bits: Bits, kind: str) -> Factor:
@@ -79,11 +83,8 @@ def aligned_sum(a: Factor, b: Factor, c: Factor, fraction: int) -> Doubles:
     batch = max(1, CHUNK // (rows * columns * depth))
     if a.value.ndim == 2 or len(a.value) <= batch:
         return _aligned_sum(a, b, c, fraction)
-    parts = [
-        _aligned_sum(a.part(slice(i, i + batch)), b.part(slice(i, i + batch)), c.part(slice(i, i + batch)), fraction)
-        for i in range(0, len(a.value), batch)
-    ]
-    return np.concatenate(parts)
+    pieces = [slice(i, i + batch) for i in range(0, len(a.value), batch)]
+    return np.concatenate([_aligned_sum(a.rows(i), b.rows(i), c.rows(i), fraction) for i in pieces])
 
 
 def _aligned_sum(a: Factor, b: Factor, c: Factor, fraction: int) -> Doubles:
@@ -93,11 +94,12 @@ def _aligned_sum(a: Factor, b: Factor, c: Factor, fraction: int) -> Doubles:
         highest = np.maximum(np.maximum(highest, c.exponent), LEAST)
         up = np.ldexp(1.0, fraction - highest)
         terms = np.trunc(products * up[..., None]).sum(axis=-1) + np.trunc(c.value * up)
-        total = np.ldexp(terms, highest - fraction) + 0.0
+        total: Doubles = np.ldexp(terms, highest - fraction) + 0.0
         if np.isfinite(terms).all():
             return total
         plain = products.sum(axis=-1) + c.value
-        return np.where(np.isfinite(plain), total, plain)
+        found: Doubles = np.where(np.isfinite(plain), total, plain)
+        return found
 
 
 def cut(total: Doubles, mantissa: int = 23) -> Bits:
@@ -133,7 +135,7 @@ def _multiply_fp8(a: Factor, b: Factor, c: Bits, ctype: str) -> Bits:
     so_far = np.zeros(c.shape, c.dtype)
     depth = np.arange(a.value.shape[-1])
     for half in (depth % 4 < 2, depth % 4 >= 2):
-        total = aligned_sum(a.part((..., half)), b.part((..., half)), factor(so_far, ctype), FRACTION)
+        total = aligned_sum(a.columns(half), b.columns(half), factor(so_far, ctype), FRACTION)
         so_far = to_half(total) if ctype == "f16" else cut(total)
     return nf.add(so_far, c, F16 if ctype == "f16" else F32)
 
@@ -164,7 +166,8 @@ def multiply_integers(a: Bits, b: Bits, c: Bits, types: tuple[str, str], saturat
     exact = np.matmul(left, np.swapaxes(right, -1, -2)).astype(np.int64) + c.view(np.int32)
     if saturate:
         exact = np.clip(exact, -(1 << 31), (1 << 31) - 1)
-    return exact.astype(np.uint32)
+    found: Bits = exact.astype(np.uint32)
+    return found
 
 
 def _signed(bits: Bits, kind: str) -> Doubles:
@@ -179,6 +182,5 @@ def multiply_bits(a: Bits, b: Bits, c: Bits, operation: str) -> Bits:
     both = np.matmul(left, np.swapaxes(right, -1, -2))
     if operation == "xor":
         both = left.sum(axis=-1)[..., :, None] + right.sum(axis=-1)[..., None, :] - 2 * both
-    return (both.astype(np.int64) + c.astype(np.int64)).astype(np.uint32)
-
-
+    found: Bits = (both.astype(np.int64) + c.astype(np.int64)).astype(np.uint32)
+    return found

@@ -103,7 +103,9 @@ class Transfer:
         if self.source.store is not None:
             agent = self.agents[0] if self.mechanism == "mbarrier" else proxies.agent("bulk.read", thread)
             actor = Actor(self.lanes, 0, self.lanes.threads, agent, self.proxied)
-            transient = self.mechanism == "mbarrier" and self.source.store is not self.lanes.wave.spaces.shared
+            transient = (
+                self.mechanism == "mbarrier" and self.source.store is not self.lanes.wave.spaces.shared
+            )
             proxies.read(actor, self.source.store, self.source.offsets, id(self) if transient else None)
 
     def _take(self) -> None:

@@ -39,7 +39,9 @@ class Warpgroups:
     def number(self, lanes: Lanes) -> NDArray[np.int64]:
         """By thread: its warpgroup, numbered through the wave."""
         wave = self.wave
-        found: NDArray[np.int64] = wave.cta[lanes.where] * -(-wave.block // THREADS) + wave.tid[lanes.where] // THREADS
+        found: NDArray[np.int64] = (
+            wave.cta[lanes.where] * -(-wave.block // THREADS) + wave.tid[lanes.where] // THREADS
+        )
         return found
 
     def arrive(self, group: Group, lanes: Lanes, site: Site, act: Callable[[Lanes], None]) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Flight:
-    """An operation that has not been waited for: its registers, and by thread of the wave whether it is the thread's."""
+    """An operation that has not been waited for: its registers, and by thread whether it is the thread's."""
 
     site: Site
     numbers: frozenset[int]
@@ -51,8 +51,8 @@ class Watch:
                 mine = flight.threads[lanes.threads]
                 if mine.any():
                     text = (
-                        f"in flight: register {self.names[number]} is {verb} before wgmma.wait_group has waited for the "
-                        "operation that works on it"
+                        f"in flight: register {self.names[number]} is {verb} before wgmma.wait_group has waited for "
+                        "the operation that works on it"
                     )
                     position = int(np.flatnonzero(mine)[0])
                     raise fault("in-flight", text, lanes, position, f"issued at {at_line(flight.site)}")
@@ -71,8 +71,8 @@ class Watch:
             row, position = (int(part[0]) for part in np.nonzero(late))
             name = self.names[sorted(numbers)[row]]
             text = (
-                f"wgmma.fence: register {name} was accessed, or is used for the first time, and no wgmma.fence has come "
-                "since"
+                f"wgmma.fence: register {name} was accessed, or is used for the first time, and no wgmma.fence has "
+                "come since"
             )
             raise fault("in-flight", text, lanes, position)
         mine: NDArray[np.bool_] = np.zeros(self.touched.shape[1], np.bool_)

@@ -14,6 +14,7 @@ MODULES = (
     "fences",
     "collective",
     "atomic",
+    "multimem",
     "mbarrier",
     "copies",
     "mma",

@@ -139,6 +139,15 @@ Sources = list[Union[Read, None]]
 @action("st")
 def st(program: Program, site: Site) -> Run:
     """st: every vector length; an undefined bit stops the program, since others would read it."""
+    modifiers = site.instruction.form.modifiers
+    if modifiers[0] == ".bulk" or any(modifier.startswith(".mbarrier") for modifier in modifiers):
+        from ptxtile.emulator.actions import remote
+
+        return (
+            remote.zeros(program, site)
+            if modifiers[0] == ".bulk"
+            else remote.asynchronous_store(program, site)
+        )
     address, source = site.instruction.operands[:2]
     name = element_type(site)
     parts = elements(source)

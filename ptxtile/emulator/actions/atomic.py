@@ -6,64 +6,69 @@ thread gets the value that the one before it left. An integer addition without a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxtile.emulator import semantics
-from ptxtile.emulator.actions.access import Access, space_of
+from ptxtile.emulator.actions.access import Access, elements, space_of
+from ptxtile.emulator.actions.remote import asynchronous_reduction
+from ptxtile.emulator.actions.updates import OPERATIONS, Update, update_of
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.memory import Index
-from ptxtile.emulator.operands import Read, address_reader, reader, refuse_undefined, writer
+from ptxtile.emulator.operands import Read, Write, address_reader, reader, refuse_undefined, writer
 from ptxtile.emulator.ordering import strength_of
 from ptxtile.emulator.program import Program, Site
-from ptxtile.emulator.report import fault, stop
-from ptxtile.emulator.semantics import Call
+from ptxtile.emulator.report import fault
 from ptxtile.emulator.spaces import Part
 from ptxtile.emulator.step import Run, action
 from ptxtile.emulator.widths import Bits, bytes_of
-from ptxtile.ir.operand import Operand, Sink, Vector
-
-Update = Callable[[Bits, tuple[Bits, ...]], Bits]
-"""The new value, from the old one and the operands."""
-
-OPERATIONS = frozenset({".add", ".min", ".max", ".and", ".or", ".xor", ".exch", ".cas", ".inc", ".dec"})
+from ptxtile.ir.operand import Operand, Sink
 
 
 @action("atom", "red")
 def atomic(program: Program, site: Site) -> Run:
-    """Every scalar operation and type."""
+    """Every operation and type; of a vector, each element by itself."""
     modifiers = site.instruction.form.modifiers
     operands = list(site.instruction.operands)
-    destination: Operand = Sink() if site.opcode == "red" else operands.pop(0)
+    destination: Operand = operands.pop(0) if site.opcode == "atom" else Sink()
     address, *sources = operands
     operation = next((modifier for modifier in modifiers if modifier in OPERATIONS), "")
-    count = 2 if operation == ".cas" else 1
-    if not operation or ".async" in modifiers or isinstance(sources[0], Vector):
-        raise stop("unsupported", f"the emulator cannot run {site.instruction.form.spelling} yet", site)
+    if any(modifier.startswith(".mbarrier") for modifier in modifiers):
+        return asynchronous_reduction(program, site)
     name = modifiers[-1]
-    readers = [reader(program, site, source, name) for source in sources[:count]]
-    write = writer(site, destination, name)
+    count = 2 if operation == ".cas" else 1
+    parts = elements(sources[0])
+    readers = [[reader(program, site, part, name) for part in (each, *sources[1:count])] for each in parts]
+    writes = _writers(site, destination, name, len(parts))
     locate = address_reader(program, site, address)
     width = bytes_of(name)
-    access = Access(space_of(program, site, address), width, width, strength_of(site))
+    access = Access(space_of(program, site, address), width, width * len(parts), strength_of(site))
     update = update_of(operation, name, access.space != "global")
     quick = isinstance(destination, Sink) and operation == ".add" and name[1] in "us"
 
     def run(lanes: Lanes) -> None:
         addresses = locate(lanes)
-        values = _values(lanes, readers)
-        for part in lanes.wave.spaces.parts(lanes, access.space, addresses, width, "updates"):
-            chosen = tuple(v if part.positions is None else v[part.positions] for v in values)
+        values = [_values(lanes, each) for each in readers]
+        for part in lanes.wave.spaces.parts(lanes, access.space, addresses, access.total, "updates"):
             _check(part, access)
-            if quick and width >= 4:
-                np.add.at(part.store.elements(width), part.offsets // width, chosen[0])
-                lanes.wave.happened()
-                continue
-            write(part.lanes, _rounds(part, width, chosen, update), None)
+            for number, (each, write) in enumerate(zip(values, writes)):
+                chosen = tuple(v if part.positions is None else v[part.positions] for v in each)
+                element = part if not number else replace(part, offsets=part.offsets + number * width)
+                if quick and width >= 4:
+                    np.add.at(part.store.elements(width), element.offsets // width, chosen[0])
+                    lanes.wave.happened()
+                else:
+                    write(part.lanes, _rounds(element, width, chosen, update), None)
 
     return run
+
+
+def _writers(site: Site, destination: Operand, name: str, count: int) -> list[Write]:
+    if isinstance(destination, Sink):
+        return [writer(site, destination, name)] * count
+    return [writer(site, part, name) for part in elements(destination)]
 
 
 def _values(lanes: Lanes, readers: list[Read]) -> list[Bits]:
@@ -79,9 +84,10 @@ def _values(lanes: Lanes, readers: list[Read]) -> list[Bits]:
 def _check(part: Part, access: Access) -> None:
     if part.store.readonly:
         raise fault("read-only", f"read-only: the {part.store.name} cannot be written", part.lanes, 0)
-    shadow = part.store.shadow(part.index(access.width), access.width)
-    if shadow is not None:
-        refuse_undefined(part.lanes, shadow, "the updated value", "memory")
+    for shift in range(0, access.total, access.width):
+        shadow = part.store.shadow(part.index(access.width, shift), access.width)
+        if shadow is not None:
+            refuse_undefined(part.lanes, shadow, "the updated value", "memory")
     sanitizer = part.lanes.wave.machine.sanitizer
     if sanitizer is not None:
         sanitizer.write(part, access.total, access.strength, ())
@@ -144,53 +150,3 @@ def rounds(places: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
     sizes = np.bincount(turn)
     for start, size in zip(np.cumsum(sizes) - sizes, sizes):
         yield np.sort(order[by_turn[start : start + size]])
-
-
-def update_of(operation: str, name: str, keeps_subnormals: bool) -> Update:
-    """The function of one atomic operation on one type.
-
-    keeps_subnormals   .add.f32 flushes subnormal inputs and results to zero in global memory, not in shared memory
-    """
-    if operation == ".exch":
-        return lambda old, values: values[0]
-    if operation == ".cas":
-        return _compare_and_swap
-    if operation in (".inc", ".dec"):
-        return _increment if operation == ".inc" else _decrement
-    opcode = operation[1:]
-    words: tuple[str, ...] = ()
-    if name.startswith((".f", ".bf")) and operation == ".add":
-        words = (".rn", ".ftz") if name == ".f32" and not keeps_subnormals else (".rn",)
-    if opcode in ("and", "or", "xor"):
-        name = name.replace("u", "b").replace("s", "b")
-    function = semantics.find(opcode)
-    assert function is not None
-    modifiers = (*words, name)
-
-    def update(old: Bits, values: tuple[Bits, ...]) -> Bits:
-        call = Call(opcode + "".join(modifiers), opcode, modifiers, {"type": name}, (name,) * 3, len(old))
-        found = function(call, old, values[0])
-        assert isinstance(found, np.ndarray)
-        return found
-
-    return update
-
-
-def _compare_and_swap(old: Bits, values: tuple[Bits, ...]) -> Bits:
-    expected, new = values
-    same = old == expected
-    if old.ndim > 1:
-        same = same.all(axis=1, keepdims=True)
-    swapped: Bits = np.where(same, new, old)
-    return swapped
-
-
-def _increment(old: Bits, values: tuple[Bits, ...]) -> Bits:
-    found: Bits = np.where(old >= values[0], old.dtype.type(0), old + old.dtype.type(1))
-    return found
-
-
-def _decrement(old: Bits, values: tuple[Bits, ...]) -> Bits:
-    limit = values[0]
-    found: Bits = np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
-    return found

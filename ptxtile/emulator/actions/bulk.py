@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxtile.emulator import windows
-from ptxtile.emulator.actions.atomic import OPERATIONS, update_of
+from ptxtile.emulator.actions.updates import OPERATIONS, update_of
+from ptxtile.emulator.asynchronous import Mechanism
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.operands import Locate, Read, address_reader, reader, refuse_undefined
 from ptxtile.emulator.program import Program, Site
@@ -69,7 +70,11 @@ def _wait(site: Site) -> Run:
 
 def _prefetch(program: Program, site: Site) -> Run:
     locate = address_reader(program, site, named(site)["src"])
-    return lambda lanes: None if locate(lanes) is None else None
+
+    def run(lanes: Lanes) -> None:
+        locate(lanes)
+
+    return run
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +149,9 @@ def _one(
 ) -> None:
     """The copy of one thread."""
     if size % LINE:
-        raise fault("misaligned", f"misaligned: a bulk copy of {size} bytes; it takes a multiple of 16", lanes, 0)
+        raise fault(
+            "misaligned", f"misaligned: a bulk copy of {size} bytes; it takes a multiple of 16", lanes, 0
+        )
     if not size:
         return
     taken = whole(lanes, plan.source_space, source, size, "copies")
@@ -165,7 +172,7 @@ def _one(
             )
         )
     home = cta_of(taken) if taken.store is lanes.wave.spaces.shared else None
-    mechanism = "bulk_group" if barrier is None else "mbarrier"
+    mechanism: Mechanism = "bulk_group" if barrier is None else "mbarrier"
     Transfer(lanes, plain_source(taken, size), targets, mechanism).start(home)
 
 
@@ -175,9 +182,7 @@ def whole(
     """The `size` bytes at one address, checked from end to end."""
     if int(address[0]) % alignment:
         named = "" if space in ("", "global") else "shared address "
-        text = (
-            f"misaligned: {verb} {size} bytes at {named}{int(address[0]):#x}, which is not a multiple of {alignment}"
-        )
+        text = f"misaligned: {verb} {size} bytes at {named}{int(address[0]):#x}, which is not a multiple of {alignment}"
         raise fault("misaligned", text, lanes, 0)
     spaces = lanes.wave.spaces
     unit = min(alignment, LINE)
@@ -232,5 +237,3 @@ def _ranks(
 def cta_of(part: Part) -> int:
     """The CTA of the wave in whose shared memory the only access of `part` falls."""
     return int(part.offsets[0]) // part.lanes.wave.spaces.shared_stride
-
-

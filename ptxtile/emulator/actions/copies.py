@@ -35,7 +35,11 @@ def cp(program: Program, site: Site) -> Run:
         (count,) = site.instruction.operands
         assert isinstance(count, Integer)
         allowed = count.value
-        return lambda lanes: lanes.wave.pending.wait(lanes.threads, "group", allowed)
+
+        def wait(lanes: Lanes) -> None:
+            lanes.wave.pending.wait(lanes.threads, "group", allowed)
+
+        return wait
     if modifiers[1] in (".ca", ".cg"):
         return _copy(program, site)
     raise stop("unsupported", f"the emulator cannot run {site.instruction.form.spelling} yet", site)

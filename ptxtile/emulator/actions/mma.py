@@ -21,7 +21,21 @@ from ptxtile.emulator.widths import Bits, bits_of
 from ptxtile.ir.operand import Operand, Vector
 
 Multiply = Callable[[Bits, Bits, Bits], Bits]
-TYPES = (".f16", ".bf16", ".tf32", ".f32", ".f64", ".e4m3", ".e5m2", ".s8", ".u8", ".s4", ".u4", ".b1", ".s32")
+TYPES = (
+    ".f16",
+    ".bf16",
+    ".tf32",
+    ".f32",
+    ".f64",
+    ".e4m3",
+    ".e5m2",
+    ".s8",
+    ".u8",
+    ".s4",
+    ".u4",
+    ".b1",
+    ".s32",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +99,7 @@ def _groups(sources: list[Bits], counts: list[int]) -> list[Bits]:
 
 def product(modifiers: tuple[str, ...], types: tuple[str, str, str]) -> Multiply:
     """The function of A (…, m, k), B (…, n, k) and C (…, m, n), all bit patterns."""
-    atype, btype, ctype = types
+    atype, btype, _ = types
     if atype == "b1":
         operation = "xor" if ".xor" in modifiers else "and"
         return lambda a, b, c: tensor_core.multiply_bits(a, b, c, operation)

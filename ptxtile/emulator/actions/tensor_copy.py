@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxtile.emulator import windows
-from ptxtile.emulator.actions.atomic import OPERATIONS, update_of
 from ptxtile.emulator.actions.bulk import cta_of, destinations, named, whole
+from ptxtile.emulator.actions.updates import OPERATIONS, update_of
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.memory import Store
 from ptxtile.emulator.operands import Locate, Read, address_reader, reader, refuse_undefined
@@ -132,9 +132,7 @@ def _load(plan: Plan, lanes: Lanes, map_: TiledMap, base: int, tile: Tile) -> No
         assert counter is not None
         offsets = _shared_chunks(part, map_, tile)
         targets.append(
-            Target(
-                part.store, offsets, CHUNK, cta=cta_of(part), barrier=barrier_of(counter), size=tile.size
-            )
+            Target(part.store, offsets, CHUNK, cta=cta_of(part), barrier=barrier_of(counter), size=tile.size)
         )
     Transfer(lanes, source, targets, "mbarrier").start()
 
@@ -224,5 +222,3 @@ def _splits(tile: Tile, start: int, rows: NDArray[np.intp], unit: int) -> bool:
     if tile.low % unit or tile.high % unit or tile.pitch % unit:
         return True
     return bool(((tile.rows[rows] + start + tile.low) % unit).any())
-
-

@@ -75,5 +75,6 @@ def _read(reads: Sequence[Read], lanes: Lanes) -> tuple[list[Bits], NDArray[np.b
 def _tainted(compute: Compute, laid: list[Bits]) -> list[Bits]:
     """The results, and which threads' are undefined: those of a warp with an undefined source."""
     *sources, tainted = laid
-    spread = np.repeat(tainted.any(axis=1)[:, None], 32, axis=1)
+    lost: NDArray[np.bool_] = np.any(tainted, axis=1, keepdims=True)
+    spread = np.repeat(lost, 32, axis=1)
     return [*compute(sources), spread]

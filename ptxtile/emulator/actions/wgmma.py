@@ -190,13 +190,17 @@ class Issue:
     def _offsets(self, group: int, bits: int, rows: int, transposed: bool) -> NDArray[np.int64]:
         """Offsets in the wave's shared memory of a matrix's chunks, checked."""
         descriptor, spaces = unpacked(bits), self.lanes.wave.spaces
-        places = mn_major(descriptor, rows, self.plan.shape.k) if transposed else k_major(descriptor, rows, self.plan.row_bytes)
+        places = (
+            mn_major(descriptor, rows, self.plan.shape.k)
+            if transposed
+            else k_major(descriptor, rows, self.plan.row_bytes)
+        )
         inside = places - windows.SHARED_START
         if inside.min() < 0 or inside.max() + CHUNK > spaces.shared_size:
             bad = places[(inside < 0) | (inside + CHUNK > spaces.shared_size)]
             text = (
-                f"out of bounds: a matrix descriptor ({bits:#018x}) leads to shared address {int(bad.flat[0]):#x}; the CTA "
-                f"has {windows.SHARED_START:#x} to {windows.SHARED_START + spaces.shared_size:#x}"
+                f"out of bounds: a matrix descriptor ({bits:#018x}) leads to shared address {int(bad.flat[0]):#x}; the "
+                f"CTA has {windows.SHARED_START:#x} to {windows.SHARED_START + spaces.shared_size:#x}"
             )
             raise fault("out-of-bounds", text, self.lanes, group * THREADS)
         cta = int(self.lanes.wave.cta[self.lanes.threads[group * THREADS]])
@@ -260,15 +264,16 @@ class Issue:
         if self.plan.a:
             registers, lost = self._read(self.plan.a, threads)
             return factor_matrix(registers, 16, width), lost
-        rows, lost = zip(*(self._matrix(self.a[warp // 4], width, self.plan.transposed[0]) for warp in warps))
-        quarter = [matrix[warp % 4 * 16 : warp % 4 * 16 + 16] for matrix, warp in zip(rows, warps)]
-        return np.stack(quarter), np.array(lost)
+        found = [self._matrix(self.a[warp // 4], width, self.plan.transposed[0]) for warp in warps]
+        quarter = [matrix[warp % 4 * 16 : warp % 4 * 16 + 16] for (matrix, _), warp in zip(found, warps)]
+        return np.stack(quarter), np.array([lost for _, lost in found])
 
     def _b(self, warps: NDArray[np.intp]) -> tuple[Bits, NDArray[np.bool_]]:
         """B by warp: (warps, n, k)."""
         width = width_of(self.plan.types[1])
         found = {
-            group: self._matrix(self.b[group], width, self.plan.transposed[1]) for group in set((warps // 4).tolist())
+            group: self._matrix(self.b[group], width, self.plan.transposed[1])
+            for group in set((warps // 4).tolist())
         }
         chosen = [found[group] for group in (warps // 4).tolist()]
         return np.stack([matrix for matrix, _ in chosen]), np.array([lost for _, lost in chosen])

@@ -1,0 +1,66 @@
+"""What atomic operations and reductions make of an old value and an operand (PTX ISA 9.7.13.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ptxtile.emulator import semantics
+from ptxtile.emulator.semantics import Call
+from ptxtile.emulator.widths import Bits
+
+Update = Callable[[Bits, tuple[Bits, ...]], Bits]
+"""The new value, from the old one and the operands."""
+
+OPERATIONS = frozenset({".add", ".min", ".max", ".and", ".or", ".xor", ".exch", ".cas", ".inc", ".dec"})
+
+
+def update_of(operation: str, name: str, keeps_subnormals: bool) -> Update:
+    """The function of one atomic operation on one type.
+
+    keeps_subnormals   .add.f32 flushes subnormal inputs and results to zero in global memory, not in shared memory
+    """
+    if operation == ".exch":
+        return lambda old, values: values[0]
+    if operation == ".cas":
+        return _compare_and_swap
+    if operation in (".inc", ".dec"):
+        return _increment if operation == ".inc" else _decrement
+    opcode = operation[1:]
+    words: tuple[str, ...] = ()
+    if name.startswith((".f", ".bf")) and operation == ".add":
+        words = (".rn", ".ftz") if name == ".f32" and not keeps_subnormals else (".rn",)
+    if opcode in ("and", "or", "xor"):
+        name = name.replace("u", "b").replace("s", "b")
+    function = semantics.find(opcode)
+    assert function is not None
+    modifiers = (*words, name)
+
+    def update(old: Bits, values: tuple[Bits, ...]) -> Bits:
+        call = Call(opcode + "".join(modifiers), opcode, modifiers, {"type": name}, (name,) * 3, len(old))
+        found = function(call, old, values[0])
+        assert isinstance(found, np.ndarray)
+        return found
+
+    return update
+
+
+def _compare_and_swap(old: Bits, values: tuple[Bits, ...]) -> Bits:
+    expected, new = values
+    same = old == expected
+    if old.ndim > 1:
+        same = same.all(axis=1, keepdims=True)
+    swapped: Bits = np.where(same, new, old)
+    return swapped
+
+
+def _increment(old: Bits, values: tuple[Bits, ...]) -> Bits:
+    found: Bits = np.where(old >= values[0], old.dtype.type(0), old + old.dtype.type(1))
+    return found
+
+
+def _decrement(old: Bits, values: tuple[Bits, ...]) -> Bits:
+    limit = values[0]
+    found: Bits = np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
+    return found
