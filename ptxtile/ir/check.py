@@ -144,7 +144,8 @@ class _Check:
         """A form whose operands are wrong: it may also not be one of the target's."""
         if id(form) not in seen and not any(id(each) in seen for each in form.signatures):
             seen.add(id(form))
-            self._demand(Demand(form.spelling, form.targets, {}, None, form), position, target, version)
+            if self._demand(Demand(form.spelling, form.targets, {}, None, form), position, target, version):
+                seen.update(map(id, form.signatures))
 
     def _record(
         self,
@@ -166,7 +167,8 @@ class _Check:
                 )
                 self.faults.append(fault)
 
-    def _demand(self, demand: Demand, position: int, target: str, version: int) -> None:
+    def _demand(self, demand: Demand, position: int, target: str, version: int) -> bool:
+        """Whether target or version refuse it; then that is told."""
         ordinal = isa.target_facts().ordinal
         versions = isa.target_facts().versions
         first, removed = demand.targets.get(target), demand.removed.get(target)
@@ -178,8 +180,9 @@ class _Check:
         elif removed is not None and version >= ordinal[removed]:
             message, hint = f"{demand.what} was removed from {target} in PTX ISA {removed}", ""
         else:
-            return
+            return False
         self.faults.append(Fault(message, position, hint))
+        return True
 
     def _spaces(self, record: Instruction, signature: Signature, position: int) -> None:
         for declared, given in zip(signature.operands, record.operands):

@@ -29,7 +29,7 @@ class Context:
 
     `quick` lets labels, plain `.loc` lines, declarations that differ from an earlier one only in their name, and long
     lists of numbers be read without the grammar. `prefixes` are the qualifiers of declarations met so far, `registers`
-    the type and vector length of those that declare registers.
+    the type and vector length of those that declare registers, `headers` the functions met, by all but their names.
     """
 
     scanner: Scanner
@@ -37,6 +37,7 @@ class Context:
     plans: dict[str, Plan] = field(default_factory=dict)
     prefixes: dict[str, tuple[syntax.Prefix, ...]] = field(default_factory=dict)
     registers: dict[str, tuple[str, int]] = field(default_factory=dict)
+    headers: dict[str, syntax.HeaderNode] = field(default_factory=dict)
     quick: bool = True
 
 

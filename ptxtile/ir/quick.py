@@ -6,29 +6,51 @@ debug sections. Anything unusual in them goes to the grammar.
 
 from __future__ import annotations
 
-from typing import Optional
+import re
+from typing import Optional, Union, cast
 
-from ptxtile.ir import syntax
-from ptxtile.ir.constant import Fault
+from ptxtile.ir import constant, syntax
+from ptxtile.ir.constant import Fault, Number
 from ptxtile.ir.instructions import Context, parse
 from ptxtile.isa import REGISTER_BITS
 
 # A declaration longer than this is looked at for a list of values.
-_LONG = 4096
+_LONG = 256
+# A header longer than this is not remembered.
+_LONGEST_HEADER = 1 << 14
 _MOST = 4096
+# A list has one level for each extent of its array.
+DEEPEST = 64
+_TOKEN = re.compile(r"[{},]|[^{},\s][^{},]*")
 
 
 def read(context: Context, kind: str, text: str, start: int) -> object | None:
     """The node of a piece of this kind, which starts at offset `start` of the whole text; None to ask the grammar."""
-    if kind == "label" and text[-1] == ":":
-        return syntax.LabelNode(syntax.Word(text[:-1].rstrip(), 0))
-    if kind == "line" and text.startswith(".loc"):
-        numbers = text.split()[1:]
-        if len(numbers) == 3 and all(each.isdigit() and len(each) < 10 and each[0] != "0" for each in numbers):
-            return syntax.LocNode((int(numbers[0]), int(numbers[1]), int(numbers[2])), None, None)
-    if kind == "directive":
-        return _long_list(context, text, start) if len(text) > _LONG else _single(context, text, start)
-    return None
+    if kind == "label":
+        return syntax.LabelNode(syntax.Word(text[:-1].rstrip(), 0)) if text[-1] == ":" else None
+    if kind == "line":
+        return _loc(context, text) if text.startswith(".loc") else None
+    if kind != "directive":
+        return None
+    if text.startswith(".section"):
+        return _section(context, text)
+    last = text[-1]
+    if last == ";" and "=" in text:
+        return _list(context, text, start) if len(text) > _LONG else None
+    return _single(context, text, start) or _header(context, text, start)
+
+
+def _loc(context: Context, text: str) -> Optional[syntax.LocNode]:
+    """`.loc` with decimal numbers."""
+    found = context.scanner.loc.fullmatch(text)
+    if found is None:
+        return None
+    file, line, column, name, offset, *inlined = found.groups()
+    function = (
+        None if name is None else syntax.Place(syntax.Word(name, found.start(4)), int(offset or 0), False)
+    )
+    place = None if inlined[0] is None else (int(inlined[0]), int(inlined[1]), int(inlined[2]))
+    return syntax.LocNode((int(file), int(line), int(column)), function, place)
 
 
 def _single(context: Context, text: str, start: int) -> object | None:
@@ -65,30 +87,149 @@ def _plain_register(prefixes: tuple[syntax.Prefix, ...]) -> Optional[tuple[str, 
     return None
 
 
-def _long_list(context: Context, text: str, start: int) -> object | None:
-    found = context.scanner.elements(text)
+def _header(context: Context, text: str, start: int) -> object | None:
+    """The header of a function that differs from an earlier one only in names."""
+    parts = context.scanner.names.split(text)
+    key = "\0".join(parts[::2])
+    node = context.headers.get(key)
+    if node is None:
+        new = parse(context, text, start)
+        if (
+            isinstance(new, syntax.HeaderNode)
+            and len(text) <= _LONGEST_HEADER
+            and parts[1::2] == [each.text for each in _words(new)]
+        ):
+            if len(context.headers) >= _MOST:
+                context.headers.clear()
+            context.headers[key] = new
+        return new
+    words: list[syntax.Word] = []
+    at = 0
+    for i, part in enumerate(parts):
+        if i & 1:
+            words.append(syntax.Word(part, at))
+        at += len(part)
+    count = len(node.returns)
+    return node._replace(
+        returns=_renamed(node.returns, words),
+        name=words[count],
+        parameters=_renamed(node.parameters, words[count + 1 :]),
+    )
+
+
+def _words(node: syntax.HeaderNode) -> list[syntax.Word]:
+    """The names in a header, in order."""
+    returns, parameters = node.returns, node.parameters
+    return [
+        *(each.declarator.name for each in returns),
+        node.name,
+        *(each.declarator.name for each in parameters),
+    ]
+
+
+def _renamed(
+    nodes: tuple[syntax.ParameterNode, ...], words: list[syntax.Word]
+) -> tuple[syntax.ParameterNode, ...]:
+    return tuple(
+        [each._replace(declarator=each.declarator._replace(name=word)) for each, word in zip(nodes, words)]
+    )
+
+
+Rows = tuple[tuple[str, str, tuple[Union[Number, syntax.Datum], ...]], ...]
+
+
+def _section(context: Context, text: str) -> Optional[syntax.SectionNode]:
+    """A debug section with its rows on lines of their own."""
+    found = context.scanner.section.match(text)
     if found is None:
         return None
-    before, elements = found
+    known: dict[str, Rows] = {}
+    rows: list[tuple[str, str, tuple[Union[Number, syntax.Datum], ...]]] = []
+    for line in text[found.end() : -1].split("\n"):
+        stripped = line.strip()
+        if not stripped:
+            continue
+        some = known.get(stripped)
+        if some is None:
+            some = _row(context, stripped)
+            if some is None:
+                return None
+            known[stripped] = some
+        rows.extend(some)
+    return syntax.SectionNode(found[1], tuple(rows))
+
+
+def _row(context: Context, line: str) -> Optional[Rows]:
+    """One line of a section."""
+    found = context.scanner.row.fullmatch(line)
+    if found is not None:
+        try:
+            return (("", found[1], tuple([constant.number(each.strip()) for each in found[2].split(",")])),)
+        except Fault:
+            return None
+    try:
+        node = context.statement(f".section .x {{{line}}}")
+    except Fault:
+        return None
+    return node.rows if isinstance(node, syntax.SectionNode) else None
+
+
+def _list(context: Context, text: str, start: int) -> object | None:
+    """A declaration that ends in `= { … };`, lists within it or not, read element by element."""
+    before, _, after = text.partition("=")
+    inner = after[:-1].strip()
+    if not inner.startswith("{"):
+        return None
+    values = _values(context, inner, start + text.index("{", len(before)))
+    if values is None:
+        return None
     node = parse(context, before + "= 0;", start)
     if not isinstance(node, syntax.DeclarationNode):
         return None
-    values: list[syntax.InitialNode] = []
-    known: dict[str, syntax.InitialNode] = {}
-    for element in elements:
-        if not isinstance(element, tuple):
-            values.append(element)
-            continue
-        part, at = element
-        if part not in known:
-            known[part] = _element(context, part, start + at)
-        values.append(known[part])
-    last = node.declarators[-1]._replace(initial=tuple(values))
+    last = node.declarators[-1]._replace(initial=values)
     return node._replace(declarators=(*node.declarators[:-1], last))
 
 
+def _values(context: Context, text: str, start: int) -> Optional[tuple[syntax.InitialNode, ...]]:
+    """The elements of a brace group, nested ones too; None if its braces and commas are not right."""
+    stack: list[list[syntax.InitialNode]] = [[]]
+    known: dict[str, syntax.InitialNode] = {}
+    before = ","
+    for found in _TOKEN.finditer(text):
+        token = found[0]
+        if token == "{":
+            if before not in "{," or len(stack) > DEEPEST:
+                return None
+            stack.append([])
+        elif token == "}":
+            if before == "," or len(stack) < 2:
+                return None
+            inner = stack.pop()
+            stack[-1].append(tuple(inner))
+        elif token == ",":
+            if before in "{,":
+                return None
+        else:
+            if before not in "{,":
+                return None
+            value = known.get(token)
+            if value is None:
+                value = known[token] = _element(context, token, start + found.start())
+            stack[-1].append(value)
+        before = token if token in "{}," else "value"
+    if len(stack) != 1 or len(stack[0]) != 1 or before != "}":
+        return None
+    return cast("tuple[syntax.InitialNode, ...]", stack[0][0])
+
+
 def _element(context: Context, text: str, start: int) -> syntax.InitialNode:
-    """An element that is not a plain number."""
+    """An element of a list."""
+    text = text.rstrip()
+    if context.scanner.number.fullmatch(text):
+        try:
+            return constant.number(text)
+        except Fault as fault:
+            raise Fault(fault.message, start, fault.hint) from None
     before = ".global .b8 x ="
     try:
         node = context.statement(f"{before}{text};")

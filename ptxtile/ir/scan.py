@@ -7,13 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Union
 
-from ptxtile.ir import constant
-from ptxtile.ir.constant import Fault, Number
-
-Element = Union[Number, tuple[str, int]]
-"""A number, or other text and where it stands."""
+from ptxtile.ir.constant import Fault
 
 
 class Scanner:
@@ -52,9 +47,17 @@ class Scanner:
             rf"(?:<([1-9][0-9]{{0,8}})>|\[([1-9][0-9]{{0,8}})\])?{space}*;",
             flags,
         )
-        # a long list, which is read element by element
-        self.flat = re.compile(r"=\s*\{([^{}\";]*)\}\s*;\Z", flags)
-        self.number = re.compile(rf"\s*(-?{number})\s*\Z", flags)
+        # names in a header: words that no dot makes a type or directive
+        self.names = re.compile(rf"(?<![.A-Za-z0-9_$%])({word})", flags)
+        self.number = re.compile(rf"-?{number}", flags)
+        decimal = r"(0|[1-9][0-9]{0,8})"
+        self.loc = re.compile(
+            rf"\.loc{space}+{decimal}{space}+{decimal}{space}+{decimal}(?:{comma}function_name{space}+({word})"
+            rf"(?:{space}*\+{space}*{decimal})?{comma}inlined_at{space}+{decimal}{space}+{decimal}{space}+{decimal})?",
+            flags,
+        )
+        self.section = re.compile(rf"\.section{space}+(\.?{word}){space}*\{{", flags)
+        self.row = re.compile(rf"\.([A-Za-z_][A-Za-z0-9_]*){space}+(-?{number}(?:{comma}-?{number})*)", flags)
         self.comment = re.compile(rf"{string}|//[^\n]*|/\*.*?(?:\*/|\Z)", flags | re.DOTALL)
         self.marks = re.compile(rf"{string}|[{{}}]|:+", flags)
 
@@ -88,18 +91,6 @@ class Scanner:
         while start and text[start - 1] in _NAME:
             start -= 1
         return text[start:end]
-
-    def elements(self, text: str) -> tuple[str, list[Element]] | None:
-        """A declaration that ends in `= { a, b, … };`, no brace inside: what is before the `=`, and the elements."""
-        found = self.flat.search(text)
-        if found is None or text.count("=") > 1:
-            return None
-        at, elements = found.start(1), list[Element]()
-        for part in found[1].split(","):
-            match = self.number.match(part)
-            elements.append(constant.number(match[1]) if match is not None else (part, at))
-            at += len(part) + 1
-        return text[: found.start()], elements
 
     def without_comments(self, text: str) -> str:
         """The text with every comment turned into blanks, so that offsets stay."""

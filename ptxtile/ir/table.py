@@ -66,7 +66,9 @@ def is_limited(signature: Signature) -> bool:
 
 def check_literals(form: Form, signature: Signature, operands: tuple[Operand, ...]) -> None:
     """Hold integer literals against the limits of a signature; OperandError for one outside."""
-    isa.check_literals(form, signature, [each.value if isinstance(each, Integer) else None for each in operands])
+    isa.check_literals(
+        form, signature, [each.value if isinstance(each, Integer) else None for each in operands]
+    )
 
 
 def out_of_range(form: Form, operands: tuple[Operand, ...]) -> Optional[int]:

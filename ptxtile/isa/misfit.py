@@ -17,7 +17,11 @@ def misfit(form: Form, shapes: tuple[Shape, ...]) -> Optional[int]:
     for signature in form.signatures:
         if len(signature.operands) != len(shapes):
             continue
-        misses = [i for i, (operand, shape) in enumerate(zip(signature.operands, shapes)) if not fits(operand, shape)]
+        misses = [
+            i
+            for i, (operand, shape) in enumerate(zip(signature.operands, shapes))
+            if not fits(operand, shape)
+        ]
         if len(misses) == 1:
             found.add(misses[0])
     return found.pop() if len(found) == 1 else None

@@ -41,15 +41,15 @@ def test_a_right_module_has_nothing(program: str) -> None:
         ("fma.f32 %f1, %f2, %f3, %f4;", 1, "fma.f32 is not a PTX form"),
         ("frobnicate.u32 %r1;", 1, "frobnicate.u32 is not a PTX form"),
         ("add.u32 %r1, %r2;", 1, "add.u32 takes 3 operands, 2 given"),
-        ("add.u32 %r1, %r2, %d3;", 1, "add.u32 does not take these operands"),
-        ("add.u32 %r1, %f2, %r3;", 1, "add.u32 does not take these operands"),
-        ("add.u32 5, %r2, %r3;", 1, "add.u32 does not take these operands"),
+        ("add.u32 %r1, %r2, %d3;", 19, "add.u32 does not take these operands"),
+        ("add.u32 %r1, %f2, %r3;", 14, "add.u32 does not take these operands"),
+        ("add.u32 5, %r2, %r3;", 9, "add.u32 does not take these operands"),
         ("  add.u32 %r1, %r2, %r9;", 21, "%r9 is not declared"),
         ("add.u32 %r1, %r2, %r3", 1, "'ret' cannot stand here: , or ; is expected"),
         ("ld.global.u32 %r1, [near];", 1, "near is in .shared; ld.global.u32 wants an address in .global"),
         ("ld.shared.u32 %r1, [far];", 1, "far is in .global; ld.shared.u32 wants an address in .shared"),
         ("ld.u32 %r1, [a];", 1, "a is in .param; ld.u32 wants a generic address"),
-        ("bfe.u32 %r1, %r2, 1, 300;", 1, "bfe.u32: operand 4 (c) is 300, but must be 0 to 255"),
+        ("bfe.u32 %r1, %r2, 1, 300;", 22, "bfe.u32: operand 4 (c) is 300, but must be 0 to 255"),
         ("add.rn.f32x2 %d1, %d2, %d3;", 1, "add.rn.f32x2 is not available on sm_90"),
         (".reg .b32 %r<3>;", 11, "%r<3> is declared twice in the same scope"),
         (".reg .b32 p;", 11, "p is declared twice in the same scope"),
@@ -103,6 +103,37 @@ def test_a_cause_is_told_once_at_its_first_use() -> None:
         (8, "missing is not declared"),
         (10, "add.rn.f32x2 is not available on sm_90"),
     ]
+
+
+def test_each_cause_in_one_statement_is_told() -> None:
+    found = check("fma.f32 %f1, no, nor, no;")
+    assert [(each.column, each.message) for each in found] == [
+        (1, "fma.f32 is not a PTX form"),
+        (14, "no is not declared"),
+        (18, "nor is not declared"),
+    ]
+    found = check("  @p add.rn.f32x2 %d1, %d2, %r3;")
+    assert [(each.column, each.message) for each in found] == [
+        (6, "add.rn.f32x2 is not available on sm_90"),
+        (29, "add.rn.f32x2 does not take these operands"),
+    ]
+    found = check("add.rn.f32x2 %d1, %d2, no;\nadd.rn.f32x2 %d1, %d2, %d3;")
+    assert [(each.line, each.column) for each in found] == [(8, 1), (8, 24)]
+
+
+def test_a_wrong_spelling_is_told_once() -> None:
+    found = check("fma.f32 %f1, %f2, %f3, %f4;\nfma.f32 %f1, %f2, %f3, %f4;\nadd.u99 %r1, %r2, %r3;")
+    assert [(each.line, each.message) for each in found] == [
+        (8, "fma.f32 is not a PTX form"),
+        (10, "add.u99 is not a PTX form"),
+    ]
+
+
+def test_a_module_for_an_older_target_may_be_held_against_a_newer_one() -> None:
+    text = ".version 2.1\n.target sm_20\n.entry k() { ret; }"
+    assert check_text(text) == check_text(text, target="sm_75") == []
+    (found,) = check_text(text.replace("sm_20", "sm_90"), target="sm_75")
+    assert found.message == "sm_90 needs PTX ISA 7.8; the module's .version is 2.1"
 
 
 def test_all_causes_are_told_in_order() -> None:

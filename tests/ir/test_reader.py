@@ -308,4 +308,35 @@ def test_a_spelling_that_ptx_does_not_have() -> None:
 
 def test_operands_that_fit_no_signature() -> None:
     message = fault(HEAD + ".entry k() { .reg .f32 f; .reg .b64 d;\nadd.f32 f, f, d; }")
-    assert message.startswith("5:1: add.f32 does not take these operands\n") and "b64" in message
+    assert message.startswith("5:15: add.f32 does not take these operands\n") and "b64" in message
+
+
+def test_an_element_of_an_array_is_an_address() -> None:
+    """The assembler takes `a[3]` for the address of the element, with brackets around it or not."""
+    head = (
+        HEAD
+        + ".global .u32 a[8]; .global .v2 .f64 w[4]; .global .u32 one;\n.entry k() { .reg .b64 d; .reg .b32 %r<3>;\n"
+    )
+    text = str(
+        parse(head + "mov.u64 d, a[3]; mov.u64 d, w[1]; ld.global.u32 %r1, a[2]; st.global.u32 a[0], %r1; }")
+    )
+    for line in (
+        "mov.u64 d, a+12;",
+        "mov.u64 d, w+16;",
+        "ld.global.u32 %r1, [a+8];",
+        "st.global.u32 [a], %r1;",
+    ):
+        assert line in text
+    assert fault(head + "mov.u64 d, one[3]; }") == "6:1: one is no array: only an array takes a subscript"
+    assert fault(head + "mov.u64 d, d[3]; }") == "6:1: d is no array: only an array takes a subscript"
+
+
+def test_leading_zeros_of_a_register_of_a_range_do_not_count() -> None:
+    text = str(parse(HEAD + ".entry k() { .reg .b32 %r<12>;\nmov.u32 %r01, %r0011; }"))
+    assert "mov.u32 %r1, %r11;" in text
+    assert fault(HEAD + ".entry k() { .reg .b32 %r<12>;\n.reg .b32 %r01; }") == (
+        "5:11: %r01 is declared twice in the same scope"
+    )
+    assert (
+        fault(HEAD + ".entry k() { .reg .b32 %r<12>;\nmov.u32 %r1, %r012; }") == "5:14: %r012 is not declared"
+    )

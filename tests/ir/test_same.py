@@ -164,6 +164,40 @@ def test_a_long_list_is_what_the_grammar_reads() -> None:
     assert "\n4:" not in outcome(text, {})
 
 
+QUICK = [
+    ".global .u32 deep[2][2][2] = {{{1,2}, {3}}, {{0x10}}};" + "// long" * 60,
+    ".global .u32 deep[2][300] = {{" + "1," * 290 + "1}, {}};",
+    ".global .u32 deep[300] = {" + "1," * 290 + "};",
+    ".global .u32 deep[300] = {" + "1," * 290 + ",1};",
+    ".global .u32 deep[300] = {" + "1," * 290 + "{1};",
+    ".global .u32 deep[300] = {" + "1," * 290 + "1}};",
+    ".global .u32 deep[300] = {" + "1," * 290 + "1 2};",
+    ".global .u32 deep[300] = {" + "1," * 290 + "0x11111111111111111};",
+    ".global .u32 deep[300] = " + "{" * 70 + "1," * 290 + "1" + "}" * 70 + ";",
+    ".visible .func (.param .u64 r1) f (.param .u64 a, .param .align 8 .b8 b[16]);",
+    ".visible .func (.param .u64 r2) g (.param .u64 c, .param .align 8 .b8 d[16]);",
+    ".visible .func (.param .u64 r2) g (.param .u64 c, .param .align 7 .b8 d[16]);",
+    ".func h (.reg .u32 a, .reg .u32 b) .noreturn;",
+    ".func i (.reg .u32 a, .reg .u32 a) .noreturn;",
+    ".entry j (.param .u64 .ptr .global .align 8 a) .maxntid 1, 2 { ret; }",
+    ".entry l (.param .u64 .ptr .global .align 4 b) .maxntid 1, 2 { ret; }",
+    ".entry l2 (.param .u64 .ptr .global .align 4 b) .maxntid 1, x { ret; }",
+    ".section .debug_x {\nq:\n.b8 1\n.b32 .debug_y+4\n.b64 q, q+1, 3\n.b8 1,2 , -3 .b8 4\n.b32 q-q\n\n.b8 1\n}",
+    ".section .debug_x { .b8 1,\n2\n.b8 }",
+    ".section x { .b8 09\n}",
+    ".entry m () {\n.loc 1 2 3\n.loc 1 2 0\n.loc 01 2 0\n.loc 1 2 3, function_name s, inlined_at 4 5 6\n"
+    ".loc 1 2 3, function_name s+16 , inlined_at 4 5 6\n.loc 1 2 3, inlined_at 4 5 6, function_name s\nret; }",
+    ".entry n () {\n.reg .b32 a; .reg .b32 b<3>; .reg .b32 c[3]; .reg .b32 d; .reg .pred a; .reg .f16x2 z; .reg .b32 b1;\n}",
+]
+
+
+@pytest.mark.parametrize("item", QUICK)
+def test_what_is_read_without_the_grammar_is_read_the_same(item: str) -> None:
+    text = f".version 8.0\n.target sm_90\n{item}\n"
+    assert outcome(text, {}) == outcome(text, NoPlans())
+    assert outcome(text + text[28:], {}) == outcome(text + text[28:], NoPlans())
+
+
 def test_the_whole_grammar_says_where_it_stops() -> None:
     with pytest.raises(ModuleSyntaxError) as caught:
         reader.parse_whole(FRAME.format("add.u32 %r1 %r1;"))
