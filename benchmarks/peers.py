@@ -11,6 +11,14 @@ HOME = Path(__file__).resolve().parent / ".venvs"
 PEERS = {
     "pyptx": ("pyptx==0.1.1",),
     "tirx": ("apache-tvm-tirx==0.1.0a4", "numpy"),
+    "cuda": (
+        "nvidia-cuda-nvcc==13.5.37",
+        "nvidia-cuda-runtime==13.5.37",
+        "nvidia-cuda-crt==13.5.37",
+        "nvidia-nvvm==13.5.37",
+        "nvidia-cuda-cccl==13.3.5.0.6",
+    ),
+    "triton": ("triton==3.9.0", "numpy"),
 }
 
 
