@@ -85,6 +85,7 @@ def compile_cuda(folder: Path) -> list[str]:
                     [str(root / "bin" / "nvcc"), *given, "-o", str(out), str(source)],
                     capture_output=True,
                     text=True,
+                    check=False,
                 )
                 if made.returncode:
                     failed.append(f"{out.name}: {made.stderr.strip()[:200]}")
@@ -95,9 +96,8 @@ def sass(text: str, target: str, folder: Path) -> str | None:
     """The code that ptxas makes of a module, or None if it refuses it."""
     source, cubin = folder / "module.ptx", folder / "module.cubin"
     source.write_text(text, encoding="utf-8")
-    made = subprocess.run(
-        [str(BIN / "ptxas"), "-c", "-w", "-arch", target, str(source), "-o", str(cubin)], capture_output=True
-    )
+    command = [str(BIN / "ptxas"), "-c", "-w", "-arch", target, str(source), "-o", str(cubin)]
+    made = subprocess.run(command, capture_output=True, check=False)
     if made.returncode:
         return None
     shown = subprocess.run([str(BIN / "nvdisasm"), "-c", str(cubin)], capture_output=True, check=True)
@@ -148,7 +148,6 @@ def main() -> None:
     given = arguments.parse_args()
     (given.folder / "cuda").mkdir(parents=True, exist_ok=True)
     failed = compile_cuda(given.folder / "cuda")
-    version = ""
     if not (given.folder / "triton").exists():
         command = [peers.python("triton"), str(CORPORA / "triton_kernels.py"), str(given.folder / "triton")]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

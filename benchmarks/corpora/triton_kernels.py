@@ -129,9 +129,9 @@ def main() -> None:
     for number in TARGETS:
         for place, (kernel, signature, constants) in enumerate(CASES):
             whole = {**signature, **dict.fromkeys(constants, "constexpr")}
-            source = ASTSource(
-                kernel, whole, constexprs={(list(whole).index(name),): v for name, v in constants.items()}
-            )
+            places = list(whole)
+            fixed = {(places.index(name),): value for name, value in constants.items()}
+            source = ASTSource(kernel, whole, constexprs=fixed)
             try:
                 made = triton.compile(source, target=GPUTarget("cuda", number, 32))
             except Exception as error:  # a type that the target lacks: what compiles is the corpus
