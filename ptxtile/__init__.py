@@ -113,6 +113,9 @@ if TYPE_CHECKING:
     from ptxtile.builder.tensor_map import (
         TensorMap as TensorMap,
     )
+    from ptxtile.builder.tensor_memory import (
+        tensor_memory as tensor_memory,
+    )
     from ptxtile.builder.tensors import (
         Dim as Dim,
         Tensor as Tensor,
@@ -235,6 +238,7 @@ _HOME = {
             grid_dim lane_id maximum minimum reg select thread_idx thread_rank trap_if warp_id
         """,
         "builder.tensor_map": "TensorMap",
+        "builder.tensor_memory": "tensor_memory",
         "builder.tensors": "Dim Tensor dim",
         "dtypes": """
             DType Scalar bfloat16 bool_ float16 float32 float64 float8_e4m3fn float8_e5m2

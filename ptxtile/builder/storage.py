@@ -38,8 +38,8 @@ class Registers:
 class Memory:
     """A stretch of a state space.
 
-    space      "global", "shared", "local", "const", "param", or "generic"
-    base       the register or symbol of its first byte; a register holds 64 bits, but 32 for shared and local memory
+    space      "global", "shared", "local", "const", "param", "generic", or "tensor" (tensor memory of sm_100)
+    base       the register or symbol of its first byte; a register holds 64 bits, but 32 for shared, local and tensor
     alignment  bytes: a power of two that divides the address of the first byte
     size       bytes, None where it is known at run time only
     """
@@ -52,7 +52,7 @@ class Memory:
     @property
     def address_bits(self) -> int:
         """Width of address arithmetic in this space."""
-        return 32 if self.space in ("shared", "local") else 64
+        return 32 if self.space in ("shared", "local", "tensor") else 64
 
 
 Storage = Union[Registers, Memory]

@@ -310,7 +310,7 @@ def _region_of_layout(
     assert tensor.layout is not None
     layout, full = tensor.layout, tensor.static_shape
     known = [start.known for start in starts]
-    if isinstance(tensor.bound, Registers) or layout.owner_axes:
+    if isinstance(tensor.bound, Registers) or layout.owner_axes or tensor.space == "tensor":
         if any(start is None for start in known):
             raise LayoutError(
                 f"{tensor!r} is divided among threads or registers: its regions start where tracing knows"

@@ -13,7 +13,9 @@ from ptxtile.tile import (
     memory,
     mma,
     registers,
+    tcgen05_mma,
     tensor_copy,
+    tensor_memory_move,
     warp_exchange,
     wgmma,
 )
@@ -35,6 +37,9 @@ FAMILIES: tuple[Family, ...] = (
     wgmma.FAMILY,
     tensor_copy.FAMILY,
     tensor_copy.PREFETCH,
+    tensor_memory_move.FAMILY,
+    tensor_memory_move.COPY,
+    tcgen05_mma.FAMILY,
     registers.FAMILY,
 )
 

@@ -1,0 +1,84 @@
+"""Matrices in shared memory as the fifth generation's tensor cores read them: their descriptors (PTX ISA 9.7.16.4).
+
+The canonical layouts are wgmma's; the 64 bits differ: bits 46 to 48 are 0b001, the swizzle has three bits at 61.
+Sources: PTX ISA 9.7.16.4.1; CUTLASS include/cute/arch/mma_sm100_desc.hpp (SmemDescriptor); Modular's MMASmemDescriptor.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from ptxtile.builder import addresses, convert
+from ptxtile.builder.storage import Memory
+from ptxtile.builder.tensors import Tensor
+from ptxtile.builder.trace import Trace
+from ptxtile.errors import LayoutError, OperandError
+from ptxtile.ir.operand import Address, Integer, Operand, Register, Vector
+from ptxtile.layout.descriptor import MatrixDescriptor, wgmma_descriptor
+from ptxtile.tile import operand
+from ptxtile.tile.operand import Split
+from ptxtile.tile.wgmma_matrix import Matrix, matrix
+
+_MODES = {0: 0, 128: 2, 64: 4, 32: 6}
+_VERSION = 1 << 46
+
+
+def bits(found: MatrixDescriptor) -> int:
+    """The 64 bits of a descriptor, the start address being 0."""
+    return found.leading >> 4 << 16 | found.stride >> 4 << 32 | _VERSION | _MODES[found.swizzle] << 61
+
+
+def k_major(trace: Trace, what: str, given: object, atom: tuple[int, int], kind: str) -> Matrix:
+    """A or B of tcgen05.mma: (rows, k) of one instruction. LayoutError unless K is contiguous."""
+    made = matrix(trace, what, given, atom, kind)
+    if made.descriptor.major != "k":
+        raise LayoutError(f"{what} must be K-major: neighbours along K are neighbours in shared memory")
+    return made
+
+
+def descriptor(trace: Trace, made: Matrix, row: int, step: int) -> Register:
+    """The descriptor of one repeat: `add.u32 part, low, constant`, `mov.b64 descriptor, {part, high}`."""
+    return _descriptor(trace, bits(made.descriptor), made.low, made.offsets[row][step])
+
+
+def _descriptor(trace: Trace, found: int, low: Register, offset: int) -> Register:
+    key = ("tcgen05 descriptor's high half", found >> 32)
+    high = trace.computed(key)
+    if high is None:
+        high = trace.register("b32")
+        trace.instruction("mov.b32", high, Integer(found >> 32))
+        trace.remember_value(key, high)
+    part, made = trace.register("b32"), trace.register("b64")
+    trace.instruction("add.u32", part, low, Integer((found & 0xFFFFFFFF) + (offset >> 4)))
+    trace.instruction("mov.b64", made, Vector((part, high)))
+    return made
+
+
+def copy_descriptor(
+    trace: Trace, what: str, given: object, atom: tuple[int, int], parts: Split
+) -> Sequence[Operand]:
+    """The descriptor of each repeat of a tensor (*repeats, rows, words) in shared memory."""
+    if not isinstance(given, Tensor) or not isinstance(given.bound, Memory) or given.space != "shared":
+        raise OperandError(f"{what} takes a tensor in shared memory, not {convert.given(given)}")
+    if given.dtype.itemsize != 4:
+        raise OperandError(f"{what} takes words of 32 bits, not {given.dtype.name}: view(…) it as uint32")
+    shape = given.static_shape
+    if shape != (*parts.repeat, *atom):
+        raise OperandError(f"{what} has shape {shape}; {(*parts.repeat, *atom)} is due")
+    operand.prove_claims(trace, what, given)
+    assert given.layout is not None
+    zeros = (0,) * len(parts.repeat)
+    one = given.layout.slice(shape, (*zeros, 0, 0), (*(1,) * len(zeros), *atom))
+    found = wgmma_descriptor(what, one, atom, 4)
+    if found.major != "k" or found.swizzle or given.bound.alignment % found.alignment:
+        raise LayoutError(f"{what}: the matrix is K-major, without swizzle, and aligned to 16 bytes")
+    offset, rows = operand.tables(given.layout, shape)["m"]
+    address = addresses.address(trace, given.bound, given.origin.plus(offset), 4)
+    base = address.base if isinstance(address.base, Register) else addresses.in_register(trace, Address(address.base))
+    low = trace.register("b32")
+    trace.instruction("bfe.u32", low, base, Integer(4), Integer(14))
+    steps = [address.offset + 4 * sum(values) for values in itertools.product(*rows[: len(zeros)])]
+    if any(step % 16 for step in steps):
+        raise LayoutError(f"{what}: each copy starts at a multiple of 16 bytes")
+    return [_descriptor(trace, bits(found), low, step) for step in steps]

@@ -1,0 +1,308 @@
+"""tcgen05.mma over tiles: dense, sparse, block-scaled, weights stationary (PTX ISA 9.7.16.10).
+
+Operands in PTX order, by one thread; the instruction descriptor and enable_input_d are made here:
+    d            tensor memory (*(M repeats, N repeats), rows, N) in the datapath of the shape (layout/tensor_memory.py);
+                 rows = M / ctas; the repeat axes are left out together
+    a            shared memory (M repeats * rows, K repeats * k), K-major; or tensor memory (*(M repeats, K repeats), rows,
+                 words of k)
+    b            shared memory (N repeats * N / ctas, K repeats * k), K-major
+    metadata     of .sp: tensor memory, its address alone, the same for every repeat
+    scale_a, scale_b    of .block_scale: the same
+`instruction_shape` is (M, N); k is 32 bytes of a row of A. K is innermost; `accumulate` is of the first K repeat, later
+ones accumulate. Commits, fences and waits are the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ptxtile.builder import convert
+from ptxtile.builder.convert import Mismatch
+from ptxtile.builder.storage import Memory
+from ptxtile.builder.tensors import Tensor
+from ptxtile.dtypes import Scalar, bool_
+from ptxtile.errors import OperandError, TileError
+from ptxtile.ir.operand import Address, Integer, Operand, Register
+from ptxtile.isa.form import Form, Operand as Slot, Signature
+from ptxtile.layout.tensor_memory import datapath, datapath_of
+from ptxtile.tile import operand, predicate, registers, tensor_memory_region as region
+from ptxtile.tile.family import GUARDED, Call, Family, Parameter
+from ptxtile.tile.tcgen05_instruction import Instruction, element_kind, instruction_descriptor
+from ptxtile.tile.tcgen05_matrix import descriptor, k_major
+from ptxtile.tile.wgmma_matrix import Matrix
+
+_ROW = 32  # bytes of K of one instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """Of one instruction: rows of d and a in this CTA, rows of b, columns of d; bytes of a row of a and of b."""
+
+    rows: int
+    b_rows: int
+    columns: int
+    a_bytes: int
+    b_bytes: int
+
+
+def issue(call: Call) -> None:
+    """See the module's docstring."""
+    form, trace = call.form, call.trace
+    if call.group.scope != "thread":
+        raise TileError(f'{form.spelling} is issued by one thread: scope="thread", as in pt.if_(pt.elect())')
+    if call.preserve_dst:
+        raise TileError(f"{form.spelling}: preserve_dst=True requires a destination in registers")
+    sparse, scaled = ".sp" in form.modifiers, ".block_scale" in form.modifiers
+    names = ["d", "a", "b", *(["metadata"] if sparse else []), *(["scale_a", "scale_b"] if scaled else [])]
+    given = dict(zip(names, call.take(len(names), ", ".join(names))))
+    made = _instruction(call, given["a"], given["b"])
+    ctas = 2 if ".cta_group::2" in form.modifiers else 1
+    extents = Extents(made.m // ctas, made.n // ctas, made.n, _ROW, 2 * _ROW if sparse else _ROW)
+    letter = datapath_of(made.m, ctas, ".ws" in form.modifiers, sparse)
+    sums, repeats = _sums(call, given["d"], extents, letter)
+    right = _right(call, given["b"], extents)
+    left = _left(call, given["a"], extents)
+    k = left.steps if isinstance(left, Matrix) else len(left[0])
+    rows = len(left.offsets) if isinstance(left, Matrix) else len(left)
+    if (rows, len(right.offsets)) != repeats or right.steps != k:
+        raise TileError(
+            f"{form.spelling}: a has {rows} x {k} repeats, b {len(right.offsets)} x {right.steps} and d {repeats}; they "
+            "are M x K, N x K and (M, N)"
+        )
+    idesc = _constant(call, instruction_descriptor(form, made))
+    fixed = {name: [_base(call, name, given[name])] for name in names[3:]}
+    guards = predicate.guards(trace, form.spelling, call.pred, call.group, (), 1)
+    first = _flag(call)
+    for i in range(rows):
+        for j in range(len(right.offsets)):
+            for step in range(k):
+                a = descriptor(trace, left, i, step) if isinstance(left, Matrix) else left[i][step]
+                b = descriptor(trace, right, j, step)
+                flag = first if step == 0 else _always(call)
+                words = _words(call, (sums[i][j], a, b), fixed, idesc, flag)
+                registers.emit(trace, form, [[word] for word in words], guards)
+
+
+def _instruction(call: Call, a: object, b: object) -> Instruction:
+    form = call.form
+    m, n = _shape(call)
+    ctas = 2 if ".cta_group::2" in form.modifiers else 1
+    step = 32 if ctas == 2 else 16 if m == 128 else 8
+    if ".ws" in form.modifiers:
+        fits = n in (64, 128, 256)
+        told = "64, 128 or 256 with .ws"
+    elif ".kind::i8" in form.modifiers:
+        fits = n in (8, 24) if step == 8 and n % 16 else n % max(step, 16) == 0 and step <= n <= 256
+        told = f"8, 24 or a multiple of {max(step, 16)} up to 256"
+    else:
+        fits = n % step == 0 and step <= n <= 256
+        told = f"a multiple of {step} up to 256 with M {m}"
+    if not fits:
+        raise TileError(f"{form.spelling}: N of instruction_shape= is {told}, not {n}")
+    formats = [
+        element_kind(form, name, tensor, call.parameters.get(f"{name}_format")) for name, tensor in (("a", a), ("b", b))
+    ]
+    negative = [_bool(call, f"neg_{name}") for name in "ab"]
+    return Instruction(m, n, formats[0], formats[1], negative[0], negative[1], _bool(call, "saturate"),
+                       str(call.parameters.get("d_format", "f32")), _selector(call))  # fmt: skip
+
+
+def _shape(call: Call) -> tuple[int, int]:
+    shape = call.parameters.get("instruction_shape")
+    if isinstance(shape, (tuple, list)) and len(shape) == 2:
+        m, n = shape
+        if isinstance(m, int) and isinstance(n, int) and not isinstance(m, bool) and not isinstance(n, bool):
+            return m, n
+    raise TileError(f"{call.form.spelling} needs instruction_shape=(M, N), not {shape!r}")
+
+
+def _bool(call: Call, name: str) -> bool:
+    value = call.parameters.get(name, False)
+    if not isinstance(value, bool):
+        raise TileError(f"{call.form.spelling}: {name}= is True or False, not {value!r}")
+    return value
+
+
+def _selector(call: Call) -> int:
+    value = call.parameters.get("selector", 0)
+    if isinstance(value, bool) or value not in (0, 1, 2, 3):
+        raise TileError(f"{call.form.spelling}: selector= is 0 to 3, not {value!r}")
+    assert isinstance(value, int)
+    return value
+
+
+# --- operands ---------------------------------------------------------------------------------------------------------
+def _sums(
+    call: Call, given: object, extents: Extents, letter: str
+) -> tuple[list[list[Operand]], tuple[int, int]]:
+    """The address of d in each repeat."""
+    what = f"{call.form.spelling}: operand d"
+    tensor = region.tensor_memory(what, given)
+    atom = (extents.rows, extents.columns)
+    parts = operand.split(what, tensor, call.group, atom)
+    if len(parts.repeat) not in (0, 2):
+        raise TileError(f"{what} has repeats {parts.repeat}; they are (M, N), or left out")
+    places = region.places_of(tensor)
+    due = datapath(letter, extents.columns)
+    words = []
+    for row in range(atom[0]):
+        for column in range(atom[1]):
+            at = due.apply(row, column, shape=atom)
+            words.append(((row, column), at["TLane"], at["TCol"]))
+    region.check_atom(what + f" (datapath {letter})", places, parts, words)
+    found = region.issue_addresses(call.trace, tensor, places, parts, ())
+    m, n = parts.repeat or (1, 1)
+    return [[found[i * n + j] for j in range(n)] for i in range(m)], (m, n)
+
+
+def _right(call: Call, given: object, extents: Extents) -> Matrix:
+    what = f"{call.form.spelling}: operand b"
+    return k_major(call.trace, what, given, (extents.b_rows, _elements(what, given, extents.b_bytes)), _kind(given))
+
+
+def _left(call: Call, given: object, extents: Extents) -> Matrix | list[list[Operand]]:
+    what = f"{call.form.spelling}: operand a"
+    if not isinstance(given, Tensor) or given.space != "tensor":
+        return k_major(call.trace, what, given, (extents.rows, _elements(what, given, extents.a_bytes)), _kind(given))
+    if not any(slot.name == "a_tmem" for signature in call.form.signatures for slot in signature.operands):
+        raise OperandError(f"{what} takes shared memory: this form has no A in tensor memory")
+    words = extents.a_bytes // 4
+    parts = operand.split(what, given, call.group, (extents.rows, words))
+    if len(parts.repeat) not in (0, 2):
+        raise TileError(f"{what} has repeats {parts.repeat}; they are (M, K), or left out")
+    places = region.places_of(given)
+    found = region.issue_addresses(call.trace, given, places, parts, ())
+    m, k = parts.repeat or (1, 1)
+    return [[found[i * k + step] for step in range(k)] for i in range(m)]
+
+
+def _elements(what: str, given: object, size: int) -> int:
+    if not isinstance(given, Tensor):
+        raise OperandError(f"{what} takes a tensor in shared memory, not {convert.given(given)}")
+    return size // given.dtype.itemsize
+
+
+_KINDS = {
+    "float16": ".f16", "bfloat16": ".bf16", "float32": ".tf32", "uint32": ".tf32", "float8_e4m3fn": ".e4m3",
+    "float8_e5m2": ".e5m2", "int8": ".s8", "uint8": ".u8", "uint16": ".f16",
+}  # fmt: skip
+
+
+def _kind(given: object) -> str:
+    return _KINDS.get(given.dtype.name, ".u8") if isinstance(given, Tensor) else ".u8"
+
+
+def _base(call: Call, name: str, given: object) -> Operand:
+    """The address of metadata or scale factors."""
+    tensor = region.tensor_memory(f"{call.form.spelling}: operand {name}", given)
+    lane, column = region.places_of(tensor).at((0,) * tensor.ndim)
+    assert isinstance(tensor.bound, Memory)
+    return Address(tensor.bound.base, (lane << 16) + column)
+
+
+def _constant(call: Call, value: int) -> Register:
+    key = ("tcgen05 instruction descriptor", value)
+    found = call.trace.computed(key)
+    if found is None:
+        found = call.trace.register("b32")
+        call.trace.instruction("mov.b32", found, Integer(value))
+        call.trace.remember_value(key, found)
+    return found
+
+
+def _predicate(call: Call, value: bool) -> Register:
+    key = ("tcgen05 enable_input_d", value)
+    found = call.trace.computed(key)
+    if found is None:
+        found = call.trace.register("pred")
+        call.trace.instruction("setp.eq.u32", found, Integer(int(value)), Integer(1))
+        call.trace.remember_value(key, found)
+    return found
+
+
+def _always(call: Call) -> Operand:
+    return _predicate(call, True)
+
+
+def _flag(call: Call) -> Operand:
+    """enable_input_d of the first K repeat."""
+    value: object = call.parameters.get("accumulate", True)
+    if isinstance(value, bool_) and isinstance(value, Scalar) and value.value is None:
+        call.trace.live(value, call.form.spelling)
+        assert isinstance(value.operand, Register)
+        return value.operand
+    if not isinstance(value, bool):
+        raise OperandError(
+            f"{call.form.spelling}: accumulate= is True, False or a run-time bool_, not {convert.given(value)}"
+        )
+    return _predicate(call, value)
+
+
+_TAILS = ("disable_output_lane", "scale_input_d", "zero_column_mask")
+_SLOTS = {
+    "d_tmem": "d", "a_desc": "a", "a_tmem": "a", "b_desc": "b", "sp_meta_tmem": "metadata", "scale_a_tmem": "scale_a",
+    "scale_b_tmem": "scale_b", "zero_column_mask_desc": "zero_column_mask",
+}  # fmt: skip
+
+
+def _words(
+    call: Call, dab: tuple[Operand, ...], fixed: dict[str, list[Operand]], idesc: Operand, flag: Operand
+) -> list[Operand]:
+    """The operands of one instruction, in the signature's order."""
+    form = call.form
+    values: dict[str, Operand] = {"d": dab[0], "a": dab[1], "b": dab[2], "idesc": idesc, "enable_input_d": flag}
+    values |= {name: words[0] for name, words in fixed.items()}
+    extras = {name: call.parameters[name] for name in _TAILS if call.parameters.get(name) is not None}
+    wanted = set(values) | set(extras)
+    signature = _signature(form, wanted, isinstance(dab[1], Address))
+    if signature is None:
+        raise TileError(f"{form.spelling} takes no {', '.join(sorted(extras))} beside these operands")
+    words = []
+    for slot in signature.operands:
+        name = _SLOTS.get(slot.name, slot.name)
+        words.append(values[name] if name in values else _extra(call, slot, extras[name]))
+    return words
+
+
+def _signature(form: Form, wanted: set[str], in_tensor_memory: bool) -> Signature | None:
+    for signature in form.signatures:
+        names = [slot.name for slot in signature.operands]
+        if {_SLOTS.get(name, name) for name in names} == wanted and ("a_tmem" in names) is in_tensor_memory:
+            return signature
+    return None
+
+
+def _extra(call: Call, slot: Slot, value: object) -> Operand:
+    try:
+        return convert.settle(call.trace, convert.convert(call.trace, call.form, slot, value))
+    except Mismatch as reason:
+        raise OperandError(f"{call.form.spelling}: {convert.refusal(slot, value, reason)}") from None
+
+
+FAMILY = Family(
+    name="tcgen05.mma",
+    section="9.7.16.10",
+    starts=("tcgen05.mma.",),
+    operands=("d, a, b", "sparse: d, a, b, metadata", "block-scaled: d, a, b[, metadata], scale_a, scale_b"),
+    atoms="d (rows, N) in its datapath; a (rows, k) shared, or (rows, words) tensor memory; b (N, k) shared; K-major",
+    carriers="d words of 32 bits; a and b the kind's types, uint8 for six and four bits",
+    parameters=(
+        Parameter("instruction_shape", "(M, N); always due"),
+        Parameter("accumulate", "False: d is not added to, in the first K repeat; True, or a run-time bool_"),
+        Parameter("a_format", "the format of uint8 elements: e4m3 e5m2 e2m3 e3m2 e2m1"),
+        Parameter("b_format", "the same of b"),
+        Parameter("d_format", '"f32", or "f16" of .kind::f16 and .kind::f8f6f4'),
+        Parameter("neg_a", "True: a is negated"),
+        Parameter("neg_b", "True: b is negated"),
+        Parameter("saturate", "True: .kind::i8 saturates"),
+        Parameter("selector", "of the metadata, 0 to 3"),
+        Parameter("scale_input_d", "d is first divided by 2 to so many"),
+        Parameter("disable_output_lane", "a tuple of 4 or 8 uint32, a bit a lane"),
+        Parameter("zero_column_mask", "uint64, with .ws"),
+    ),
+    guards=GUARDED,
+    scopes="thread",
+    judges=("ptxas",),
+    issue=issue,
+)
