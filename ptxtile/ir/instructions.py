@@ -102,9 +102,9 @@ def _new(context: Context, text: str, start: int, key: str, scope: Scope) -> Ins
     except Mismatch:
         raise Fault("WARP_SZ is a number, where a name belongs", at) from None
     except OperandError as error:
-        place = _blamed(plan, node, leaves, scope)
-        fault = Fault(str(error), at if place < 0 else start + _opening(text, place))
-        raise Refused([fault], table.FORMS[node.spelling], at) from error
+        blamed = _blamed(plan, node, leaves, scope)
+        place = at if blamed < 0 else start + _opening(text, blamed)
+        raise Refused([Fault(str(error), place)], table.FORMS[node.spelling], at) from error
     if planner.exact and len(text) <= _MEMO_LENGTH and _covers(context, planner, text):
         if len(context.plans) >= _MEMO_SIZE:
             context.plans.clear()

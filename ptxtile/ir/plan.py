@@ -118,7 +118,7 @@ class Planner:
             return self._address(node)
         if isinstance(node, SubscriptNode):
             self.exact = False
-            return _subscript(self._word(node.word), node.index)
+            return _subscript(self._word(node.word), node.element)
         assert isinstance(node, ArgumentsNode)
         return _arguments(tuple(map(self.operand, node.elements)))
 

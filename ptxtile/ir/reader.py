@@ -99,9 +99,12 @@ def _expected(names: set[str]) -> str:
     )
 
 
-# An operator may nearly always follow a number; naming all of them helps nobody.
+# An operator may nearly always follow a number, and a subscript a name; naming all of them helps nobody.
 _OPERATORS = frozenset(
-    "OROR ANDAND BAR CARET AMPERSAND EQUALITY RELATION LESS GREATER SHIFT PLUS MINUS TIMES OVER PERCENT QMARK LSQB".split()
+    [
+        *("OROR", "ANDAND", "BAR", "CARET", "AMPERSAND", "EQUALITY", "RELATION", "LESS", "GREATER", "SHIFT"),
+        *("PLUS", "MINUS", "TIMES", "OVER", "PERCENT", "QMARK", "LSQB"),
+    ]
 )
 
 

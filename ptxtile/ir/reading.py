@@ -50,15 +50,18 @@ class Reading:
         self.functions: dict[str, m.Function] = {}
         self.bodies: set[str] = set()
         self.unknown: set[str] = set()
+        self.closes: dict[int, int] = {}
         self.stopped = False
 
     # ---- the loop
 
     def read(self) -> m.Module:
         """The whole text."""
+        cut = False
         try:
             self.text = self.context.scanner.without_comments(self.text)
         except Fault as fault:
+            cut = True
             self.report(fault)
             self.text = self.text[: fault.position]
         self._scan_labels()
@@ -74,7 +77,7 @@ class Reading:
                 break
             assert kind is not None
             position = self._piece(kind, found.start(kind), found.end())
-        if self.frames and not self.stopped:
+        if self.frames and not self.stopped and not cut:
             self.report(Fault("this { is never closed", self.frames[-1].start))
         return self._module()
 
@@ -108,17 +111,27 @@ class Reading:
                     self._fault(other)
                 if fault.form is not None:
                     self.uses.append((fault.start, fault.form))
+            if kind == "directive":
+                self._spoilt(start, end)
+                if self.text[end - 1] == "{" and not self.frames:
+                    return self.closes.get(end - 1, len(self.text))
             return self._after(fault.position, start, end)
         return end
 
     def _fault(self, fault: Fault) -> None:
-        """Tell a Fault, but an undeclared name only once."""
+        """Tell a Fault, but an undeclared name only once, and not if a wrong declaration may be its own."""
         name = fault.message.removesuffix(" is not declared")
+        name = name.removesuffix(" is no variable or function declared before")
         if name != fault.message:
-            if name in self.unknown:
+            if name in self.unknown or name.rstrip("0123456789") in self.unknown:
                 return
             self.unknown.add(name)
         self.report(fault)
+
+    def _spoilt(self, start: int, end: int) -> None:
+        """The names in a wrong declaration are not told again where they are used."""
+        for found in self.context.scanner.names.finditer(self.text, start, end):
+            self.unknown.add(found[0])
 
     def _wrong(self, position: int) -> int:
         """Text that begins no statement, or one that never ends."""
@@ -151,19 +164,26 @@ class Reading:
     def _scan_labels(self) -> None:
         text, scanner = self.text, self.context.scanner
         stack: list[tuple[set[str], set[str]]] = []
+        opened: list[int] = []
         for found in scanner.marks.finditer(text):
             mark = found[0]
             if mark == "{":
                 stack.append((set(), set()))
                 self.labels[found.start()] = stack[-1]
+                opened.append(found.start())
             elif mark == "}":
                 if stack:
                     stack.pop()
+                    self.closes[opened.pop()] = found.end()
             elif mark == ":" and stack:
                 word = scanner.word_before(text, found.start())
                 if word:
                     ahead = text[found.end() : found.end() + 64].lstrip()
                     stack[-1][ahead.startswith(".callprototype")].add(word)
+        if stack:  # a } is missing: who knows in which block a label was to be
+            for labels, prototypes in self.labels.values():
+                stack[0][0].update(labels)
+                stack[0][1].update(prototypes)
 
     def _open(self, start: int, header: Optional[syntax.HeaderNode], scope: Optional[Scope] = None) -> None:
         if header is None and not self.frames:
@@ -224,7 +244,7 @@ class Reading:
         if isinstance(node, syntax.HeaderNode):
             self._function(node, start, end)
         elif isinstance(node, syntax.HeadNode):
-            self._head(node)
+            self._head(node, start)
         elif isinstance(node, syntax.DeclarationNode):
             for record in self.declarer.declaration(node, scope):
                 self._add(record, start)
@@ -303,7 +323,7 @@ class Reading:
         else:
             self.items.append(function)
 
-    def _head(self, node: syntax.HeadNode) -> None:
+    def _head(self, node: syntax.HeadNode, start: int) -> None:
         if node.name in self.head:
             raise Fault(f"a second .{node.name}", node.start)
         order = {"version": [], "target": ["version"], "address_size": ["version", "target"]}[node.name]
@@ -312,7 +332,7 @@ class Reading:
                 f".{node.name} belongs at the head: .version, .target, .address_size, then the rest",
                 node.start,
             )
-        self.head[node.name] = node
+        self.head[node.name] = node._replace(start=start + node.start)
 
     def _module(self) -> m.Module:
         lacking = [f".{name}" for name in ("version", "target") if name not in self.head]

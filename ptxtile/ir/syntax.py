@@ -46,7 +46,7 @@ class SubscriptNode(NamedTuple):
     """`array[3]`."""
 
     word: Word
-    index: int
+    element: int
 
 
 class Not(NamedTuple):

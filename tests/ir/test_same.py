@@ -185,8 +185,8 @@ QUICK = [
     ".section .debug_x {\nq:\n.b8 1\n.b32 .debug_y+4\n.b64 q, q+1, 3\n.b8 1,2 , -3 .b8 4\n.b32 q-q\n\n.b8 1\n}",
     ".section .debug_x { .b8 1,\n2\n.b8 }",
     ".section x { .b8 09\n}",
-    ".entry m () {\n.loc 1 2 3\n.loc 1 2 0\n.loc 01 2 0\n.loc 1 2 3, function_name s, inlined_at 4 5 6\n"
-    ".loc 1 2 3, function_name s+16 , inlined_at 4 5 6\n.loc 1 2 3, inlined_at 4 5 6, function_name s\nret; }",
+    ".entry m () {\n.loc 1 2 3\n.loc 1 2 0\n.loc 01 2 0\n.loc 1 2 3, function_name s, inlined_at 4 5 6\nret; }",
+    ".entry m2 () {\n.loc 1 2 3, function_name s+16 , inlined_at 4 5 6\n.loc 1 2 3, inlined_at 4 5 6, function_name s\nret; }",
     ".entry n () {\n.reg .b32 a; .reg .b32 b<3>; .reg .b32 c[3]; .reg .b32 d; .reg .pred a; .reg .f16x2 z; .reg .b32 b1;\n}",
 ]
 
