@@ -1,0 +1,33 @@
+"""cp.async to shared memory, then each thread reads the row after its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import ptxtile as pt
+from ptxtile import ptx, tile
+
+
+@pt.kernel(grid=1, block=64)
+def async_read_next_row(A: pt.Tensor((64, 4), pt.float32), Out: pt.Tensor((64, 4), pt.float32)):
+    rows = pt.alloc_shared((64, 4), pt.float32)
+    thread = pt.thread_idx("x")
+    tile.apply(ptx["cp.async.cg.shared.global"], rows[thread], A[thread], chunk_bytes=16)
+    ptx.cp.async_.commit_group()
+    ptx.cp.async_.wait_group(0)
+    pt.cta_sync()
+    r = pt.alloc_local((4,), pt.float32)
+    tile.apply(ptx["ld.shared.v4.f32"], r, rows[(thread + 1) % 64])
+    tile.apply(ptx["st.global.v4.f32"], Out[thread], r)
+
+
+def main() -> None:
+    a = np.random.default_rng(3).standard_normal((64, 4), dtype=np.float32)
+    out = np.zeros_like(a)
+    async_read_next_row(a, out)
+    np.testing.assert_array_equal(out, np.roll(a, -1, axis=0))
+    print(out[0], " on:", pt.default_device())
+
+
+if __name__ == "__main__":
+    main()
