@@ -20,7 +20,7 @@ from ptxtile.builder.convert import Mismatch
 from ptxtile.builder.tensors import Tensor
 from ptxtile.dtypes import uint32
 from ptxtile.errors import OperandError, TileError
-from ptxtile.ir.operand import Operand, Register, Vector
+from ptxtile.ir.operand import Float, Integer, Operand, Register, Vector
 from ptxtile.isa import type_bits
 from ptxtile.isa.form import Form, Operand as Slot
 from ptxtile.layout.mma_fragment import Fragment, mma_a, mma_b, mma_c, per_lane
@@ -190,21 +190,31 @@ def _check_overlap(
 ) -> None:
     """No source but the accumulator itself is a register of d that an earlier issue wrote."""
     overlap.check_destination(_name(form, slots[0]), d.issues)
-    writer: dict[Register, int] = {}
+    writer: dict[str, int] = {}
     for number, row in enumerate(sums):
         for register in row:
-            writer.setdefault(register, number)
-    sources = [(slot.name, column) for slot, column in zip(slots[1:], columns[1:])]
-    for name, column in [*sources, *overlap.guarded(guards)]:
+            writer.setdefault(register.name, number)
+    out = columns[0]
+    for slot, column in zip(slots[1:], columns[1:]):
+        if isinstance(column[0], (Integer, Float)):
+            continue
+        fed_back = slot is slots[3]
         for number, word in enumerate(column):
-            if name == slots[3].name and word is columns[0][number]:
-                continue
-            for register in overlap.registers_of(word):
-                if writer.get(register, number) < number:
-                    raise TileError(
-                        f"{form.spelling}: issue {number} reads {name} from {register}, which issue {writer[register]} "
-                        "has already overwritten; d may be c in place, and nothing else"
-                    )
+            if not fed_back or word is not out[number]:
+                _check_word(form, slot.name, number, word, writer)
+    for number, guard in enumerate(guards):
+        if guard is not None:
+            _check_word(form, "pred", number, guard.register, writer)
+
+
+def _check_word(form: Form, name: str, number: int, word: Operand, writer: dict[str, int]) -> None:
+    elements = word.elements if type(word) is Vector else (word,)
+    for register in elements:
+        if type(register) is Register and writer.get(register.name, number) < number:
+            raise TileError(
+                f"{form.spelling}: issue {number} reads {name} from {register}, which issue {writer[register.name]} has "
+                "already overwritten; d may be c in place, and nothing else"
+            )
 
 
 FAMILY = Family(

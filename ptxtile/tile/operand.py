@@ -143,30 +143,38 @@ def issue_registers(tensor: Tensor, parts: Split) -> list[list[Register]]:
     """For each repeat, row-major: the registers of its atom, in order."""
     storage = tensor.bound
     assert isinstance(storage, Registers) and tensor.layout is not None
-    places = issue_places(tensor, parts)
-    if isinstance(tensor.layout, ComposeLayout):
-        swizzle = tensor.layout.swizzle
-        places = [[swizzle.apply(place) for place in atom] for atom in places]
     held = storage.registers
-    return [[held[place] for place in atom] for atom in places]
+    bases, atom = _bases(tensor, parts)
+    if isinstance(tensor.layout, ComposeLayout):
+        apply = tensor.layout.swizzle.apply
+        return [[held[apply(base + step)] for step in atom] for base in bases]
+    if len(atom) == 1:
+        step = atom[0]
+        return [[held[base + step]] for base in bases]
+    return [[held[base + step] for step in atom] for base in bases]
 
 
 def issue_places(tensor: Tensor, parts: Split) -> list[list[int]]:
     """For each repeat: the constant part of each atom element's place on `m`, the group coordinate being 0."""
+    bases, atom = _bases(tensor, parts)
+    return [[base + step for step in atom] for base in bases]
+
+
+def _bases(tensor: Tensor, parts: Split) -> tuple[list[int], list[int]]:
+    """The place of each repeat, row-major, and what each element of the atom adds to it."""
     assert tensor.layout is not None
     offset, rows = tables(tensor.layout, tensor.static_shape)["m"]
     count, repeats = len(parts.group), len(parts.repeat)
-    start = (
-        offset
-        + sum(row[0] for row in rows[:count])
-        + (tensor.origin.known or 0 if _in_registers(tensor) else 0)
-    )
-    atom = [sum(values) for values in itertools.product(*rows[count + repeats :])]
-    result = []
-    for values in itertools.product(*rows[count : count + repeats]):
-        base = start + sum(values)
-        result.append([base + step for step in atom])
-    return result
+    start = offset + sum(row[0] for row in rows[:count])
+    if _in_registers(tensor):
+        start += tensor.origin.known or 0
+    bases = [start]
+    for row in rows[count : count + repeats]:
+        bases = [base + value for base in bases for value in row]
+    atom = [0]
+    for row in rows[count + repeats :]:
+        atom = [base + value for base in atom for value in row]
+    return bases, atom
 
 
 def _in_registers(tensor: Tensor) -> bool:

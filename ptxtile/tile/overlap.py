@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 
 from ptxtile.errors import TileError
 from ptxtile.ir.instruction import Guard
@@ -18,40 +19,52 @@ def check(what: str, written: Sequence[tuple[str, Issues]], read: Sequence[tuple
     written  each destination, with the registers of every repeat
     read     each source, with the operand of every repeat; a scalar is the same in all
     """
-    writer: dict[Register, int] = {}
+    writer: dict[str, int] = {}
     for name, issues in written:
-        for register, repeat in check_destination(name, issues).items():
-            if register in writer:
-                raise TileError(f"{name}: its register {register} is another destination's too")
-            writer[register] = repeat
+        found = check_destination(name, issues)
+        shared = writer.keys() & found.keys()
+        if shared:
+            raise TileError(f"{name}: its register {min(shared)} is another destination's too")
+        writer |= found
     if not writer:
         return
     for name, column in read:
         if isinstance(column[0], (Integer, Float)):
             continue  # the operands of a column are of one kind
-        for repeat, operand in enumerate(column):
-            # Most operands are registers: asked first, since tiles have thousands of repeats.
-            registers = (operand,) if type(operand) is Register else tuple(registers_of(operand))
-            for register in registers:
-                before = writer.get(register, repeat)
-                if before < repeat:
-                    raise TileError(
-                        f"{what}: repeat {repeat} reads {name} from {register}, which repeat {before} has already "
-                        "overwritten; in place is fine only element by element: copy first, or go the other way"
-                    )
+        check_source(what, name, column, writer)
 
 
-def check_destination(what: str, issues: Issues) -> dict[Register, int]:
-    """The repeat that writes each register. TileError if two elements of a destination share one."""
-    writer: dict[Register, int] = {}
-    for repeat, registers in enumerate(issues):
+def check_source(what: str, name: str, column: Column, writer: Mapping[str, int]) -> None:
+    """TileError if a repeat reads a register that an earlier one, by `writer`, has overwritten."""
+    # Names hash at once, and most sources are other registers than the destination: tiles have thousands of repeats.
+    if type(column[0]) is Register:
+        names = [[operand.name] for operand in column if type(operand) is Register]
+    else:
+        names = [[register.name for register in registers_of(operand)] for operand in column]
+    if writer.keys().isdisjoint(itertools.chain.from_iterable(names)):
+        return
+    for repeat, registers in enumerate(names):
         for register in registers:
-            if register in writer:
+            before = writer.get(register, repeat)
+            if before < repeat:
+                raise TileError(
+                    f"{what}: repeat {repeat} reads {name} from {register}, which repeat {before} has already "
+                    "overwritten; in place is fine only element by element: copy first, or go the other way"
+                )
+
+
+def check_destination(what: str, issues: Issues) -> dict[str, int]:
+    """The repeat that writes each register, by name. TileError if two elements of a destination share one."""
+    writer = {register.name: repeat for repeat, registers in enumerate(issues) for register in registers}
+    if len(writer) != sum(map(len, issues)):
+        seen: set[str] = set()
+        for register in itertools.chain.from_iterable(issues):
+            if register.name in seen:
                 raise TileError(
                     f"{what}: two of its elements are one register ({register}), so later repeats would overwrite "
                     "earlier ones; a destination's layout must be injective (no zero strides)"
                 )
-            writer[register] = repeat
+            seen.add(register.name)
     return writer
 
 
