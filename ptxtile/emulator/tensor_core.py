@@ -120,14 +120,14 @@ def to_half(total: Doubles) -> Bits:
     return nf.round_double(total, F16, "rn")
 
 
-def multiply_floats(a: Bits, b: Bits, c: Bits, types: tuple[str, str, str]) -> Bits:
-    """mma.sync: D of A and B of floating types and C of f32 or f16 (PTX ISA 9.7.14.5)."""
+def multiply_floats(a: Bits, b: Bits, c: Bits, types: tuple[str, str, str], dtype: str = "") -> Bits:
+    """mma.sync: D of A and B of floating types and C of f32 or f16 (PTX ISA 9.7.14.5). `dtype`: of D, if not C's."""
     atype, btype, ctype = types
     left, right = factor(a, atype), factor(b, btype)
     if atype in ("e4m3", "e5m2"):
         return _multiply_fp8(left, right, c, ctype)
     total = aligned_sum(left, right, factor(c, ctype), FRACTION)
-    return to_half(total) if ctype == "f16" else cut(total)
+    return to_half(total) if (dtype or ctype) == "f16" else cut(total)
 
 
 def _multiply_fp8(a: Factor, b: Factor, c: Bits, ctype: str) -> Bits:

@@ -20,6 +20,7 @@ MODULES = (
     "mma",
     "matrices",
     "wgmma",
+    "wmma",
 )
 
 

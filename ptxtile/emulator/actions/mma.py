@@ -11,14 +11,23 @@ from numpy.typing import NDArray
 from ptxtile.emulator import tensor_core
 from ptxtile.emulator.actions.bulk import named
 from ptxtile.emulator.actions.warps import by_warp
-from ptxtile.emulator.fragments import factor_matrix, sum_matrix, sum_registers
+from ptxtile.emulator.fragments import (
+    densified,
+    factor_matrix,
+    metadata_nibbles,
+    quad_matrix,
+    quad_registers,
+    quad_sums,
+    sum_matrix,
+    sum_registers,
+)
 from ptxtile.emulator.lanes import Lanes
-from ptxtile.emulator.operands import Read, Write, reader, writer
+from ptxtile.emulator.operands import Write, reader, writer
 from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.registers import undefined
 from ptxtile.emulator.step import Control, control
 from ptxtile.emulator.widths import Bits, bits_of
-from ptxtile.ir.operand import Operand, Vector
+from ptxtile.ir.operand import Integer, Operand, Vector
 
 Multiply = Callable[[Bits, Bits, Bits], Bits]
 TYPES = (
@@ -59,36 +68,85 @@ def scalars(operand: Operand) -> tuple[Operand, ...]:
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One mma made ready: its matrices' types and shape, and for sparse A the selector."""
+
+    modifiers: tuple[str, ...]
+    shape: Shape
+    types: tuple[str, str, str]
+    dtype: str
+    counts: tuple[int, ...]
+    selector: int | None
+
+    @property
+    def sum_width(self) -> int:
+        """Bits of a register of D."""
+        return 64 if self.dtype == "f64" else 32
+
+
 @control("mma")
 def mma(program: Program, site: Site) -> Control:
-    """Every dense product but m8n8k4 of f16."""
-    modifiers = site.instruction.form.modifiers
+    """Dense and sparse products; the block-scaled ones of later targets are missing."""
+    modifiers, operands = site.instruction.form.modifiers, named(site)
     shape = shape_of(next(m for m in modifiers if m[:2] == ".m" and m[2:3].isdigit()))
     dtype, atype, btype, ctype = [m[1:] for m in modifiers if m in TYPES][-4:]
-    operands = named(site)
     wide = "f64" if atype == "f64" else "b32"
-    reads: list[Read] = []
-    counts = []
-    for name in ("a", "b", "c"):
-        parts = scalars(operands[name])
-        reads.extend(reader(program, site, part, wide) for part in parts)
-        counts.append(len(parts))
+    vectors = [scalars(operands[name]) for name in ("a", "b", "c")]
+    selector = operands.get("selector")
+    if isinstance(selector, Integer):
+        vectors.append(scalars(operands["metadata"]))
+    reads = [reader(program, site, part, wide) for vector in vectors for part in vector]
     writes = [writer(site, part, wide) for part in scalars(operands["d"])]
-    multiply = product(modifiers, (atype, btype, ctype))
-    rows, width = shape.m, 64 if wide == "f64" else 32
-
-    def compute(sources: list[Bits]) -> list[Bits]:
-        a, b, c = _groups(sources, counts)
-        left = factor_matrix(a, rows, bits_of(atype) if atype != "tf32" else 32)
-        right = factor_matrix(b, 8, bits_of(btype) if btype != "tf32" else 32)
-        found = multiply(left, right, sum_matrix(c, rows, bits_of(ctype)))
-        registers = sum_registers(found, bits_of(dtype), width)
-        return [registers[..., i] for i in range(registers.shape[-1])]
-
+    plan = Plan(
+        modifiers,
+        shape,
+        (atype, btype, ctype),
+        dtype,
+        tuple(len(vector) for vector in vectors),
+        selector.value if isinstance(selector, Integer) else None,
+    )
+    compute = _quads(plan) if (shape.k, atype) == (4, "f16") else _fragments(plan)
     return by_warp(site, reads, compute, deliver_to(writes))
 
 
-def _groups(sources: list[Bits], counts: list[int]) -> list[Bits]:
+def _fragments(plan: Plan) -> Callable[[list[Bits]], list[Bits]]:
+    multiply = product(plan.modifiers, plan.types, plan.dtype)
+    left_bits, right_bits = (32 if kind == "tf32" else bits_of(kind) for kind in plan.types[:2])
+
+    def compute(sources: list[Bits]) -> list[Bits]:
+        a, b, c, *metadata = _groups(sources, plan.counts)
+        left = factor_matrix(a, plan.shape.m, left_bits)
+        if plan.selector is not None:
+            groups = plan.shape.k // {32: 2, 4: 8}.get(left_bits, 4)
+            nibbles = metadata_nibbles(metadata[0][..., 0], plan.selector, groups, left_bits)
+            left = densified(left, nibbles, plan.types[0])
+        right = factor_matrix(b, 8, right_bits)
+        found = multiply(left, right, sum_matrix(c, plan.shape.m, bits_of(plan.types[2])))
+        registers = sum_registers(found, bits_of(plan.dtype), plan.sum_width)
+        return [registers[..., i] for i in range(registers.shape[-1])]
+
+    return compute
+
+
+def _quads(plan: Plan) -> Callable[[list[Bits]], list[Bits]]:
+    """m8n8k4 of f16: four products, one for each two quads of the warp."""
+    layouts = [m for m in plan.modifiers if m in (".row", ".col")]
+    multiply = product(plan.modifiers, plan.types, plan.dtype)
+
+    def compute(sources: list[Bits]) -> list[Bits]:
+        a, b, c = _groups(sources, plan.counts)
+        left, right = quad_matrix(a, layouts[0] == ".col"), quad_matrix(b, layouts[1] == ".row")
+        start = quad_sums(c, bits_of(plan.types[2]))
+        flat = [matrix.reshape(-1, *matrix.shape[2:]) for matrix in (left, right, start)]
+        found = multiply(*flat).reshape(-1, 4, 8, 8)
+        registers = quad_registers(found, bits_of(plan.dtype))
+        return [registers[..., i] for i in range(registers.shape[-1])]
+
+    return compute
+
+
+def _groups(sources: list[Bits], counts: tuple[int, ...]) -> list[Bits]:
     """Sources as arrays (warps, 32, registers), one a matrix."""
     found, start = [], 0
     for count in counts:
@@ -97,9 +155,9 @@ def _groups(sources: list[Bits], counts: list[int]) -> list[Bits]:
     return found
 
 
-def product(modifiers: tuple[str, ...], types: tuple[str, str, str]) -> Multiply:
+def product(modifiers: tuple[str, ...], types: tuple[str, str, str], dtype: str = "") -> Multiply:
     """The function of A (…, m, k), B (…, n, k) and C (…, m, n), all bit patterns."""
-    atype, btype, _ = types
+    atype, btype, ctype = types
     if atype == "b1":
         operation = "xor" if ".xor" in modifiers else "and"
         return lambda a, b, c: tensor_core.multiply_bits(a, b, c, operation)
@@ -107,7 +165,7 @@ def product(modifiers: tuple[str, ...], types: tuple[str, str, str]) -> Multiply
         rounding = next((m[1:] for m in modifiers if m in (".rn", ".rz", ".rm", ".rp")), "rn")
         return lambda a, b, c: tensor_core.multiply_doubles(a, b, c, rounding)
     if atype in tensor_core.FLOATS:
-        return lambda a, b, c: tensor_core.multiply_floats(a, b, c, types)
+        return lambda a, b, c: tensor_core.multiply_floats(a, b, c, types, dtype or ctype)
     saturate = ".satfinite" in modifiers
     return lambda a, b, c: tensor_core.multiply_integers(a, b, c, (atype, btype), saturate)
 
