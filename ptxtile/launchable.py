@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, get_args, get_origin
 
 from ptxtile import location, tracing
@@ -88,6 +89,8 @@ class Kernel:
 
     def _block(self, override: object, statics: Mapping[str, object]) -> Extents:
         block = self.block if override is None else override
+        if block is self.block and not callable(block):
+            return block  # checked when the kernel was made
         return block_shape(_call(block, statics, self.name, "block") if callable(block) else block)
 
     def _specialize(
@@ -175,7 +178,7 @@ class Kernel:
                 f"{self.name} was launched inside a trace: a kernel calls no kernel; inline a @pt.function instead"
             )
         statics = self._statics(static)
-        sizes = self._check(args)
+        sizes, shapes = self._check(args)
         shape = self._block(block, statics)
         chosen = self.grid if grid is None else grid
         if callable(chosen):
@@ -190,7 +193,7 @@ class Kernel:
         run(
             made.module,
             self.name,
-            (*self._mapped(args), *sizes.values()),
+            (*self._mapped(args, shapes), *sizes.values()),
             grid=launched,
             block=shape,
             cluster=self.cluster,
@@ -199,8 +202,9 @@ class Kernel:
             device=device,
         )
 
-    def _check(self, args: tuple[object, ...]) -> dict[str, int]:
-        """The run-time sizes that the arguments have; OperandError where an argument does not fit its description."""
+    def _check(self, args: tuple[object, ...]) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
+        """The run-time sizes that the arguments have, and the arrays' shapes; OperandError where an argument does not
+        fit its description."""
         planned = self._plan
         if len(args) != len(planned.names):
             raise OperandError(
@@ -208,9 +212,11 @@ class Kernel:
                 f"{counted(len(args))} given"
             )
         found: dict[str, tuple[int, str]] = {}
+        shapes: dict[str, tuple[int, ...]] = {}
         for name, description, given in zip(planned.names, planned.descriptions, args):
             if isinstance(description, Tensor) or (isinstance(description, TensorMap) and not _ready(given)):
-                _check_tensor(f"{self.name}: argument {name!r}", description, given, found)
+                what = f"{self.name}: argument {name!r}"
+                shapes[name] = _check_tensor(what, description, given, found)
         for dim in planned.dims:
             if dim.name not in found:
                 raise OperandError(
@@ -226,18 +232,15 @@ class Kernel:
                 raise OperandError(
                     f"{where}: the size {dim.name} is {size}; a run-time size is at most 2**31 - 1"
                 )
-        return {dim.name: found[dim.name][0] for dim in planned.dims}
+        return {dim.name: found[dim.name][0] for dim in planned.dims}, shapes
 
-    def _mapped(self, args: tuple[object, ...]) -> list[object]:
+    def _mapped(self, args: tuple[object, ...], shapes: Mapping[str, tuple[int, ...]]) -> list[object]:
         """The arguments, an array for a tensor map with the map that it has there."""
         made: list[object] = []
         for name, description, given in zip(self._plan.names, self._plan.descriptions, args):
-            if isinstance(description, TensorMap) and not _ready(given):
-                from ptxtile.execute import array_facts
-
-                what = f"{self.name}: argument {name!r}"
-                map_ = description.of(array_facts(what, given).shape)
-                map_.check(what)
+            if isinstance(description, TensorMap) and name in shapes:
+                map_ = description.of(shapes[name])
+                map_.check(f"{self.name}: argument {name!r}")
                 given = Mapped(map_, given)
             made.append(given)
         return made
@@ -325,14 +328,19 @@ def _annotation(function: Any, name: str, annotation: object, namespace: Mapping
 
 def _call(what: Any, known: Mapping[str, object], kernel_name: str, word: str) -> object:
     """Call a grid or block function with the values it names."""
-    wanted = inspect.signature(what).parameters
-    missing = [
-        name for name in wanted if name not in known and wanted[name].default is inspect.Parameter.empty
-    ]
+    wanted = _asked(what) if _hashable(what) else _asked.__wrapped__(what)
+    missing = [name for name, due in wanted.items() if due and name not in known]
     if missing:
         have = ", ".join(known) or "nothing"
         raise TraceError(f"{kernel_name}: {word}= asks for {missing[0]!r}; it may ask for {have}")
     return what(**{name: known[name] for name in wanted if name in known})
+
+
+@lru_cache(maxsize=256)
+def _asked(what: Any) -> dict[str, bool]:
+    """The parameters of a function, and whether each is due. Remembered: inspect takes longer than a launch."""
+    found = inspect.signature(what).parameters
+    return {name: found[name].default is inspect.Parameter.empty for name in found}
 
 
 def _distinct(value: object) -> object:
@@ -358,7 +366,10 @@ def _ready(given: object) -> bool:
     return isinstance(given, (bytes, bytearray, memoryview)) and len(bytes(given)) == BYTES
 
 
-def _check_tensor(what: str, description: Tensor | TensorMap, given: Any, found: dict[str, tuple[int, str]]) -> None:
+def _check_tensor(
+    what: str, description: Tensor | TensorMap, given: Any, found: dict[str, tuple[int, str]]
+) -> tuple[int, ...]:
+    """The shape of an array; OperandError where it is not as described."""
     from ptxtile.execute import array_facts
 
     facts = array_facts(what, given)
@@ -377,9 +388,10 @@ def _check_tensor(what: str, description: Tensor | TensorMap, given: Any, found:
                     f"{what}: the size {due.name} is {size} here and {known} in {where.rpartition(' ')[2]}"
                 )
     if isinstance(description, TensorMap):
-        return  # its encoding checks the address
+        return facts.shape  # its encoding checks the address
     if facts.address is not None and facts.address % description.alignment:
         raise OperandError(
             f"{what} starts at address {facts.address:#x}, which is not {description.alignment}-byte aligned as "
             f"its description says (align=)"
         )
+    return facts.shape

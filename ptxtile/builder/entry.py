@@ -77,7 +77,8 @@ def extents(what: str, given: object, least: int = 1) -> tuple[int, int, int]:
     parts: Sequence[object] = given if isinstance(given, (tuple, list)) else (given,)
     numbers: list[int] = []
     for part in parts:
-        if isinstance(part, bool) or not isinstance(part, SupportsIndex):
+        # Asked first of the type alone: every launch comes here, and a protocol is slow to ask for.
+        if type(part) is not int and (isinstance(part, bool) or not isinstance(part, SupportsIndex)):
             raise TraceError(f"{what}={given!r}: one to three integers are due")
         number = operator.index(part)
         if number < least:

@@ -21,6 +21,8 @@ from ptxtile.ir.tensor_map import Im2col, TiledMap, element_of
 if TYPE_CHECKING:
     from ptxtile.builder.trace import Trace
 
+_KEPT = 64
+
 
 class TensorMap:
     """A tensor map (PTX ISA 5.5): which tensor in global memory, and which box of it a copy moves.
@@ -43,7 +45,7 @@ class TensorMap:
     scatter4. `map.shape` has the run-time sizes. LayoutError for what no map can say.
     """
 
-    __slots__ = ("dims", "shape", "dtype", "box", "template", "base")
+    __slots__ = ("dims", "shape", "dtype", "box", "template", "base", "known")
 
     def __init__(
         self,
@@ -64,7 +66,9 @@ class TensorMap:
         self.dtype: DType = dtype_of(dtype)
         self.box = _integers("box", box)
         steps = (
-            (1,) * len(self.dims) if element_strides is None else _integers("element_strides", element_strides)
+            (1,) * len(self.dims)
+            if element_strides is None
+            else _integers("element_strides", element_strides)
         )
         self.template = TiledMap(
             element or element_of(self.dtype),
@@ -78,6 +82,7 @@ class TensorMap:
             nan,
             None if im2col is None else _corners(im2col),
         )
+        self.known: dict[tuple[int, ...], TiledMap] = {}
         self.template.check("pt.TensorMap")
         if self.template.itemsize != self.dtype.itemsize:
             raise LayoutError(
@@ -94,7 +99,15 @@ class TensorMap:
         return f"pt.TensorMap(({shape}), {self.dtype!r}, box={self.box}, swizzle={self.template.swizzle})"
 
     def of(self, shape: Sequence[int]) -> TiledMap:
-        """The map of a row-major tensor of this shape."""
+        """The map of a row-major tensor of this shape; the last 64 are kept, since every launch asks."""
+        found = self.known.get(tuple(shape))
+        if found is None:
+            if len(self.known) >= _KEPT:
+                self.known.clear()
+            found = self.known[tuple(shape)] = self._made(shape)
+        return found
+
+    def _made(self, shape: Sequence[int]) -> TiledMap:
         extents = tuple(shape)[::-1]
         strides: list[int] = []
         step = self.template.itemsize
@@ -123,6 +136,7 @@ class TensorMap:
         """The value of the parameter `name` in a trace: its generic address, made once at the start."""
         made = TensorMap.__new__(TensorMap)
         made.dims, made.dtype, made.box, made.template = self.dims, self.dtype, self.box, self.template
+        made.known = self.known
         made.shape = tuple(sizes[part.name] if isinstance(part, Dim) else part for part in self.dims)
         narrow, wide = trace.register("b64"), trace.register("b64")
         trace.first("mov.u64", narrow, Symbol(name, "param"))

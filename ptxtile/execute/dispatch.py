@@ -173,7 +173,7 @@ def _encode(maps: Sequence[MapArgument], values: list[driver.Value], ordinal: in
     for argument in maps:
         address = values[argument.place.index]
         assert isinstance(address, int)
-        values[argument.place.index] = encode(str(argument.place), argument.map, address, ordinal)
+        values[argument.place.index] = encode(argument.place, argument.map, address, ordinal)
 
 
 def _check_alignment(place: Place, address: int) -> None:

@@ -27,7 +27,9 @@ _CLUSTER = 16  # the largest that any GPU holds; 8 is portable
 def _dim3(what: str, given: Extents) -> Dim3:
     try:
         raw = (
-            (operator.index(given),) if not isinstance(given, Sequence) else tuple(map(operator.index, given))
+            tuple(map(operator.index, given))
+            if type(given) is tuple or isinstance(given, Sequence)
+            else (operator.index(given),)
         )
     except TypeError:
         raise OperandError(f"{what} is one to three integers, not {given!r}") from None

@@ -16,7 +16,7 @@ _encoded: OrderedDict[tuple[TiledMap, int, int], bytes] = OrderedDict()
 _lock = threading.Lock()
 
 
-def encode(what: str, map_: TiledMap, address: int, ordinal: int) -> bytes:
+def encode(what: object, map_: TiledMap, address: int, ordinal: int) -> bytes:
     """The GPU's 128 bytes of a map for a tensor at a device address; the last 1024 are kept.
 
     Raises:
