@@ -80,7 +80,7 @@ FAMILY = Family(
     atoms="(N,): 1, or the N of .vN",
     carriers="the form's type; packed types in their carrier; memory may be a register tensor of addresses",
     parameters=(_POLICY,),
-    judges=("ptxas", "emulator", "H200"),
+    judges=("ptxas", "emulator"),
     issue=issue,
 )
 

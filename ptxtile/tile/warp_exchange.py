@@ -44,6 +44,6 @@ FAMILY = Family(
     operands=("as the manual writes them; a tuple for d|p",),
     atoms="(1,)",
     carriers="the slot's dtype, bool_ for predicates",
-    judges=("ptxas", "emulator", "H200"),
+    judges=("ptxas", "emulator"),
     issue=issue,
 )
