@@ -13,7 +13,14 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from ptxtile import emulator as emulator, ir as ir, isa as isa, layout as layout, tile as tile
+    from ptxtile import (
+        emulator as emulator,
+        ir as ir,
+        isa as isa,
+        layout as layout,
+        measure as measure,
+        tile as tile,
+    )
     from ptxtile.builder.casting import (
         bitcast as bitcast,
         cast as cast,
@@ -214,7 +221,7 @@ if TYPE_CHECKING:
         shared_layout as shared_layout,
     )
 
-_MODULES = frozenset({"emulator", "ir", "isa", "layout", "tile"})
+_MODULES = frozenset({"emulator", "ir", "isa", "layout", "measure", "tile"})
 _HOME = {
     name: module
     for module, names in {

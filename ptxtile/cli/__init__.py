@@ -4,6 +4,7 @@
     ptxtile forms 'cvt.*' --target sm_100a        which spellings are there?
     ptxtile explain mbarrier.init.b64             operands, targets, versions
     ptxtile layout 'S[4, 8]' --svg out.svg        a picture of a layout
+    ptxtile measure 'fma.*' --json fma.jsonl      what instructions cost, on the GPU here
     ptxtile doctor                                what this installation has
 
 Exit status: 0 yes; 1 no (a spelling or a module is invalid, nothing matches); 2 the question itself is wrong. With
@@ -40,6 +41,8 @@ class UsageFault(Exception):
 
 
 def _parser() -> argparse.ArgumentParser:
+    from ptxtile.cli import measuring
+
     parser = argparse.ArgumentParser(
         prog="ptxtile",
         description="Ask about PTX instructions, PTX modules and layouts.",
@@ -82,6 +85,9 @@ def _parser() -> argparse.ArgumentParser:
         "--along", type=int, default=0, metavar="DIM", help="the dimension that the lanes go along"
     )
 
+    measure = commands.add_parser("measure", help="what instructions cost: latency, throughput, their SASS")
+    measuring.add_arguments(measure)
+
     doctor = commands.add_parser("doctor", help="what this installation has and where")
     for command in (check, forms, explain, layout, doctor):
         command.add_argument("--json", action="store_true", help="answer in JSON")
@@ -102,6 +108,10 @@ def _answer(options: argparse.Namespace) -> Answer | int:
         from ptxtile.cli import layout
 
         return layout.answer(options)
+    if options.command == "measure":
+        from ptxtile.cli import measuring
+
+        return measuring.run(options)
     if options.command == "doctor":
         from ptxtile.cli import health
 

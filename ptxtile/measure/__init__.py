@@ -1,1 +1,45 @@
-"""."""
+"""What an instruction costs: latency and throughput of a spelling, proven by its SASS, measured on the GPU here.
+
+    record = pt.measure.measure("fma.rn.f32")
+    record.latency, record.rate                      4.0 cycles, 128 results per clock per SM
+
+`prepare` needs no GPU, `run` no assembler: they may be done on two machines. `docs/measure.md` explains the method.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import ptxtile as pt
+from ptxtile import driver
+from ptxtile.measure.chain import find
+from ptxtile.measure.prepare import prepare
+from ptxtile.measure.records import Record, read
+from ptxtile.measure.run import run
+from ptxtile.measure.table import compare, table
+
+__all__ = ["Record", "compare", "measure", "prepare", "read", "run", "table"]
+
+
+def measure(spelling: str, *, target: str | None = None, device: int = 0) -> Record:
+    """Measure one spelling on the GPU.
+
+    Args:
+        spelling: "fma.rn.f32".
+        target: what to assemble for; by default the device's own target, with `a` where it has one.
+        device: the CUDA ordinal.
+
+    Raises:
+        FormError: there is no such spelling.
+        AssemblerError: nvJitLink or nvdisasm is missing.
+        DriverError: there is no GPU.
+    """
+    form = find(spelling)
+    if target is None:
+        plain = driver.device(device).target
+        target = f"{plain}a" if f"{plain}a" in pt.isa.target_facts().targets else plain
+    with tempfile.TemporaryDirectory() as folder:
+        prepare([form.spelling], target, Path(folder), workers=1)
+        records = run(Path(folder), Path(folder) / "out.jsonl", device=device)
+    return next(each for each in records if each.spelling == form.spelling)

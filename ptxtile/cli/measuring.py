@@ -1,0 +1,102 @@
+"""`ptxtile measure`: what instructions cost, on the GPU that is here, or prepared here for one that is elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import ptxtile as pt
+from ptxtile.cli import UsageFault
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `ptxtile measure`."""
+    parser.add_argument(
+        "patterns", nargs="*", metavar="PATTERN", help="globs of spellings: 'fma.*' 'cvt.rn.*'"
+    )
+    parser.add_argument("--spellings", type=Path, metavar="FILE", help="more patterns, one a line")
+    parser.add_argument("--target", default="sm_90a", help="what to assemble for (sm_90a)")
+    parser.add_argument(
+        "--prepare", type=Path, metavar="DIR", help="only assemble and prove, into DIR; needs no GPU"
+    )
+    parser.add_argument("--prepared", type=Path, metavar="DIR", help="time what was prepared in DIR")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write records as JSON lines; go on if there"
+    )
+    parser.add_argument(
+        "--compare", nargs=2, type=Path, metavar="FILE", help="two files of records side by side"
+    )
+    parser.add_argument("--device", type=int, default=0, metavar="N", help="CUDA ordinal")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="processes that assemble")
+    parser.add_argument(
+        "--hang", type=float, default=30.0, metavar="S", help="seconds after which a kernel is stopped"
+    )
+
+
+def _progress() -> Callable[[str], None]:
+    if not sys.stderr.isatty():
+        return lambda text: None
+    count = 0
+
+    def show(text: str) -> None:
+        nonlocal count
+        count += 1
+        sys.stderr.write(f"\r\033[K{count:6d}  {text}")
+        sys.stderr.flush()
+
+    return show
+
+
+def _spellings(options: argparse.Namespace) -> list[str]:
+    patterns = list(options.patterns)
+    if options.spellings:
+        patterns += options.spellings.read_text().split()
+    if not patterns:
+        raise UsageFault("name at least one pattern, such as 'fma.*', or --prepared DIR, or --compare A B")
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        if any(sign in pattern for sign in "*?["):
+            found.update(dict.fromkeys(pt.forms(pattern, options.target)))
+        else:
+            found[pt.validate(pattern).spelling] = None
+    return list(found)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prepare, time or compare; 0 if there is a number (or, comparing, no difference), else 1."""
+    try:
+        return _run(options)
+    except (pt.FormError, pt.DriverError, pt.AssemblerError, OSError, ValueError) as error:
+        raise UsageFault(str(error)) from error
+
+
+def _run(options: argparse.Namespace) -> int:
+    from ptxtile import measure
+
+    if options.compare:
+        before, after = (list(measure.read(path)) for path in options.compare)
+        text, same = measure.compare(before, after)
+        sys.stdout.write(text + "\n")
+        return 0 if same else 1
+    show = _progress()
+    if options.prepare:
+        measure.prepare(
+            _spellings(options), options.target, options.prepare, workers=options.workers, progress=show
+        )
+        return 0
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.prepared
+        if folder is None:
+            folder = Path(scratch)
+            measure.prepare(
+                _spellings(options), options.target, folder, workers=options.workers, progress=show
+            )
+        out = options.json or Path(scratch) / "out.jsonl"
+        records = measure.run(folder, out, device=options.device, limit=options.hang, progress=show)
+    sys.stdout.write(measure.table(records) + "\n")
+    return 0 if any(record.skipped is None for record in records) else 1

@@ -1,0 +1,140 @@
+"""From a signature to chains: which operand the result goes back into, and how.
+
+A *way* says how one step of a chain leads to the next:
+
+    direct     the destination is the next step's source
+    fibonacci  zₙ₊₁ = op(zₙ, zₙ₋₁): every result is read twice, so that two steps cannot be merged into one
+    linked     through a link (`links`) of another type, or one that the assembler cannot look through
+
+`candidates` lists the ways of a form in the order in which they are tried; the first whose SASS proves itself is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import ptxtile as pt
+from ptxtile.measure.links import bits, opaque, path
+from ptxtile.measure.values import immediate
+
+if TYPE_CHECKING:
+    from ptxtile.isa import Form, Operand, Signature
+
+__all__ = ["Way", "candidates", "find", "refusal", "usable"]
+
+_WHAT = {
+    "address": "it reads or writes memory, and chains of registers do not",
+    "label": "it branches",
+    "labels": "it branches",
+    "function": "it calls",
+    "list": "it calls",
+    "prototype": "it calls",
+    "symbol": "it names a variable",
+    "sink": "it has no result",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a form is chained: which of its signatures, through which source, and by what.
+
+    `position` is the index of the operand that the result goes back into, `second` that of fibonacci's other one.
+    """
+
+    signature: int
+    position: int
+    kind: Literal["direct", "fibonacci", "linked", "link"]
+    second: int = -1
+
+
+def find(spelling: str) -> Form:
+    """The form of a spelling; FormError as from `ptxtile.validate`."""
+    return pt.validate(spelling)
+
+
+def usable(form: Form, target: str) -> list[int]:
+    """The signatures that a target has and that are of values alone, those of fewest operands first."""
+    found = [
+        index
+        for index, each in enumerate(form.signatures)
+        if target in each.targets and target not in each.removed and _plain(each)
+    ]
+    return sorted(found, key=lambda index: len(form.signatures[index].operands))
+
+
+def _plain(signature: Signature) -> bool:
+    return all(
+        operand.kind in ("value", "vector")
+        and (operand.carrier in ("pred", "b16", "b32", "f32", "b64", "f64", "b128"))
+        and not (
+            operand.kind == "vector" and any(each.carrier != operand.carrier for each in operand.elements)
+        )
+        for operand in signature.operands
+    )
+
+
+def refusal(form: Form, target: str) -> str:
+    """Why no chain can be made of a form."""
+    here = [each for each in form.signatures if target in each.targets]
+    if not here:
+        return f"{target} does not have it"
+    here = [each for each in here if target not in each.removed]
+    if not here:
+        return f"it was removed from {target}"
+    for operand in here[0].operands:
+        if operand.kind in _WHAT:
+            return _WHAT[operand.kind]
+    if not any(operand.role == "out" for operand in here[0].operands):
+        return "it has no result"
+    if not any(operand.role == "in" and operand.register for operand in here[0].operands):
+        return "it has no source that a result could go back into"
+    return "no result of it can be carried back into a source"
+
+
+def _sources(signature: Signature) -> list[int]:
+    return [
+        index
+        for index, each in enumerate(signature.operands)
+        if each.role == "in" and each.register and immediate(each) is None
+    ]
+
+
+def _same(one: Operand, other: Operand) -> bool:
+    return one.carrier == other.carrier and one.length == other.length
+
+
+def candidates(form: Form, target: str) -> Iterator[Way]:
+    """Ways to chain a form, best first: direct, then fibonacci, then linked."""
+    for number in usable(form, target):
+        signature = form.signatures[number]
+        outs = [each for each in signature.operands if each.role == "out"]
+        if len(outs) != 1:
+            continue
+        result = outs[0]
+        places = _sources(signature)
+        same = [place for place in places if _same(signature.operands[place], result)]
+        for place in same:
+            yield Way(number, place, "direct")
+        for one in same:
+            for other in same:
+                if one != other:
+                    yield Way(number, one, "fibonacci", other)
+        if result.length == 1:
+            yield from _linked(signature, number, result, places)
+
+
+def _linked(signature: Signature, number: int, result: Operand, places: list[int]) -> Iterator[Way]:
+    carrier = result.carrier or ""
+    reached: list[tuple[int, int]] = []
+    for place in places:
+        operand = signature.operands[place]
+        into = operand.carrier or ""
+        if operand.length != 1:
+            continue
+        link = opaque(carrier) if into == carrier else path(carrier, into)
+        if link is not None:
+            reached.append((len(link.references) + (abs(bits(into) - bits(carrier)) > 0), place))
+    for _, place in sorted(reached):
+        yield Way(number, place, "linked")

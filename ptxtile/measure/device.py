@@ -1,0 +1,156 @@
+"""The timed part: loads prepared cubins on the GPU and launches their kernels. Runs in a process of its own.
+
+One line of JSON a case goes to standard output, "begin" before it and "end" after it, so that whoever started the
+process knows which case hung it or ended it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptxtile import driver
+from ptxtile.measure.plan import Batch, Case, Rate, batches, image_of
+from ptxtile.measure.values import image
+
+__all__ = ["REPEATS", "WARPS", "main"]
+
+WARPS = (1, 2, 4, 8, 16, 32)
+"""Warps of the one block that throughput is measured with."""
+
+REPEATS = 7
+_PASSES = 2
+_SLOT = 32 * 16
+_SLOTS = [driver.Slot("Q", 0, 8), driver.Slot("Q", 8, 8), driver.Slot("I", 16, 4), driver.Slot("I", 20, 4)]
+
+CLOCK = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry clock(.param .u64 out) {
+.reg .u64 %out, %t0, %t1, %n0, %n1, %d;
+.reg .pred %more;
+ld.param.u64 %out, [out];
+mov.u64 %n0, %globaltimer;
+mov.u64 %t0, %clock64;
+LOOP:
+mov.u64 %t1, %clock64;
+sub.u64 %d, %t1, %t0;
+setp.lt.u64 %more, %d, 4000000;
+@%more bra LOOP;
+mov.u64 %n1, %globaltimer;
+st.global.u64 [%out], %t0;
+st.global.u64 [%out+8], %t1;
+st.global.u64 [%out+16], %n0;
+st.global.u64 [%out+24], %n1;
+ret;
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """Buffers on the device: operands, and times by launch."""
+
+    operands: driver.DeviceBuffer
+    times: driver.DeviceBuffer
+    ordinal: int
+
+
+def _ground(ordinal: int) -> _Ground:
+    data = image()
+    operands = driver.DeviceBuffer(len(data), ordinal)
+    held = ctypes.create_string_buffer(data, len(data))
+    driver.copy_to_device(operands.address, ctypes.addressof(held), len(data), ordinal=ordinal)
+    driver.synchronize(ordinal)
+    return _Ground(operands, driver.DeviceBuffer(_SLOT * 256, ordinal), ordinal)
+
+
+def _read(ground: _Ground, launches: int) -> list[list[int]]:
+    """For each launch, the times of all warps: t0, t1, t0, t1, …"""
+    held = (ctypes.c_uint64 * (_SLOT // 8 * launches))()
+    size = ctypes.sizeof(held)
+    driver.copy_from_device(ctypes.addressof(held), ground.times.address, size, ordinal=ground.ordinal)
+    driver.synchronize(ground.ordinal)
+    width = _SLOT // 8
+    return [list(held[width * number : width * (number + 1)]) for number in range(launches)]
+
+
+def _time(
+    module: driver.LoadedModule, rate: Rate, warps: int, repeats: int, ground: _Ground
+) -> list[list[int]]:
+    """Cycles of the shorter and of the longer kernel, repeated: from the first warp's start to the last's end."""
+    geometry = driver.Geometry((1, 1, 1), (32 * warps, 1, 1))
+    launchers = [driver.Launcher(module.function(name), geometry, _SLOTS) for name in (rate.short, rate.long)]
+    number = 0
+    for _ in range(repeats):
+        for launch in launchers:
+            launch([ground.times.address + _SLOT * number, ground.operands.address, rate.trips, _PASSES])
+            number += 1
+    found: list[list[int]] = [[], []]
+    for index, times in enumerate(_read(ground, number)):
+        used = times[: 2 * warps]
+        found[index % 2].append(max(used[1::2]) - min(used[0::2]))
+    return found
+
+
+def _measure(module: driver.LoadedModule, case: Case, ground: _Ground) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if case.dependent is not None:
+        found["dependent"] = _time(module, case.dependent, 1, REPEATS, ground)
+    if case.independent is not None:
+        found["independent"] = {
+            str(warps): _time(module, case.independent, warps, 3 if warps < 32 else 5, ground)
+            for warps in WARPS
+        }
+    return found
+
+
+def _clock(ground: _Ground) -> float:
+    """The SM clock now, in MHz."""
+    with driver.load(CLOCK, ground.ordinal) as module:
+        launch = driver.Launcher(module.function("clock"), driver.Geometry((1, 1, 1), (1, 1, 1)), _SLOTS[:1])
+        launch([ground.times.address])
+        t0, t1, n0, n1 = _read(ground, 1)[0][:4]
+    return round(1000 * (t1 - t0) / max(n1 - n0, 1), 1)
+
+
+def _say(**values: object) -> None:
+    sys.stdout.write(json.dumps(values) + "\n")
+    sys.stdout.flush()
+
+
+def _batch(batch: Batch, folder: Path, done: Sequence[str], ground: _Ground) -> None:
+    left = [case for case in batch.cases if case.spelling not in done]
+    if not left:
+        return
+    with driver.load(image_of(batch, folder), ground.ordinal) as module:
+        _say(event="batch", batch=batch.name, mhz=_clock(ground))
+        for case in left:
+            _say(event="begin", spelling=case.spelling)
+            _say(event="end", spelling=case.spelling, **_measure(module, case, ground))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`python -m ptxtile.measure.device FOLDER DEVICE`; spellings to leave out come on standard input, one a line."""
+    folder, ordinal = Path(arguments[0]), int(arguments[1])
+    done = frozenset(sys.stdin.read().split("\n"))
+    ground = _ground(ordinal)
+    facts = driver.device(ordinal)
+    _say(
+        event="device",
+        name=facts.name,
+        target=facts.target,
+        driver=driver.driver_version(),
+        sms=facts.multiprocessors,
+    )
+    for batch in batches(folder):
+        _batch(batch, folder, list(done), ground)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

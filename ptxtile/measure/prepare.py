@@ -1,0 +1,239 @@
+"""Kernels of many spellings: generated, assembled, proven by their SASS, kept for the GPU.
+
+Needs nvJitLink and nvdisasm and no GPU. A spelling's ways are tried on small kernels, many spellings in one module;
+the way that proves itself is written at full size, and proven again in the cubin that will be timed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ptxtile as pt
+from ptxtile import driver
+from ptxtile.measure import sass
+from ptxtile.measure.chain import Way, candidates, find, refusal
+from ptxtile.measure.kernel import Shape, entry, header, link_of, step_text
+from ptxtile.measure.links import ANCHORS
+from ptxtile.measure.plan import Batch, Case, Rate, load, store
+
+if TYPE_CHECKING:
+    from ptxtile.isa import Form
+
+__all__ = ["LINKS", "PTX_VERSION", "prepare", "prepare_batch"]
+
+PTX_VERSION = "9.0"
+LINKS = tuple(f"link.opaque.{carrier}" for carrier in ("b16", "b32", "f32", "b64", "f64"))
+_WAYS = 8
+_PROBE = (4, 8)
+_LIMIT = 400
+"""SASS instructions a step at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    spelling: str
+    form: Form | None
+    way: Way
+
+
+_Code = dict[str, list[tuple[str, str]]]
+
+
+def _assemble(parts: Sequence[tuple[str, str]], target: str) -> tuple[_Code, bytes, dict[str, str]]:
+    """Functions of the parts (key, text) that assemble together, their cubin, and why others do not."""
+    if not parts:
+        return {}, b"", {}
+    text = header(target, PTX_VERSION) + "".join(each for _, each in parts)
+    try:
+        cubin = driver.assemble(text, target)
+    except pt.AssemblerError as error:
+        if len(parts) == 1:
+            lines = [line.strip() for line in str(error.log or error).splitlines() if "error" in line]
+            return {}, b"", {parts[0][0]: lines[0] if lines else str(error)}
+        middle = len(parts) // 2
+        left, right = _assemble(parts[:middle], target), _assemble(parts[middle:], target)
+        return {**left[0], **right[0]}, b"", {**left[2], **right[2]}
+    return sass.functions(driver.disassemble(cubin)), cubin, {}
+
+
+def _entries(each: _Try, name: str, shapes: Sequence[Shape]) -> str:
+    return "".join(
+        entry(f"{name}_{number}", each.form, each.way, shape, each.spelling)
+        for number, shape in enumerate(shapes)
+    )
+
+
+def _prove(code: _Code, name: str, steps: int, first: int = 0) -> dict[str, float] | str:
+    short, long = (sass.between_clocks(code.get(f"{name}_{first + number}", [])) for number in (0, 1))
+    return sass.per_step(short, long, steps)
+
+
+def _proven(spellings: Sequence[str], target: str, skipped: dict[str, str]) -> dict[str, tuple[_Try, float]]:
+    """For each spelling the first way whose SASS proves itself, with the SASS instructions of a step."""
+    waiting: dict[str, Iterator[_Try]] = {}
+    for spelling in spellings:
+        if spelling in LINKS:
+            waiting[spelling] = iter([_Try(spelling, None, Way(0, 0, "link"))])
+            continue
+        form = find(spelling)
+        ways = list(itertools.islice(candidates(form, target), _WAYS))
+        if ways:
+            waiting[spelling] = iter([_Try(spelling, form, way) for way in ways])
+        else:
+            skipped[spelling] = refusal(form, target)
+    found: dict[str, tuple[_Try, float]] = {}
+    shapes = [Shape(1, unroll) for unroll in _PROBE]
+    while waiting:
+        tries = {
+            spelling: each for spelling, ways in waiting.items() if (each := next(ways, None)) is not None
+        }
+        for spelling in [spelling for spelling in waiting if spelling not in tries]:
+            del waiting[spelling]
+        names = {spelling: f"p{number}" for number, spelling in enumerate(tries)}
+        code, _, refused = _assemble([(s, _entries(tries[s], names[s], shapes)) for s in tries], target)
+        for spelling, each in tries.items():
+            proof = refused.get(spelling) or _prove(code, names[spelling], _PROBE[1] - _PROBE[0])
+            if isinstance(proof, str):
+                skipped[spelling] = proof
+                continue
+            found[spelling] = each, sum(proof.values())
+            skipped.pop(spelling, None)
+            del waiting[spelling]
+    return found
+
+
+def _registers(each: _Try) -> int:
+    """32-bit registers of what a chain carries."""
+    if each.form is None:
+        return 2
+    signature = each.form.signatures[each.way.signature]
+    wide = {"b64": 2, "f64": 2, "b128": 4}
+    return max(wide.get(o.carrier or "", 1) * o.length for o in signature.operands if o.role == "out")
+
+
+def _shapes(each: _Try, weight: float) -> list[Shape]:
+    """Dependent short and long, independent short and long: bodies of a few hundred instructions."""
+    long = next((n for n in (48, 24, 12) if n * weight <= 400), 8)
+    registers = _registers(each)
+    chains = 8 if registers <= 2 and weight <= 8 else 4 if registers <= 4 and weight <= 32 else 2
+    wide = next((n for n in (24, 12) if n * chains * weight <= 400), 8)
+    return [
+        Shape(1, max(long // 3, 4)),
+        Shape(1, long),
+        Shape(chains, max(wide // 3, 4)),
+        Shape(chains, wide),
+    ]
+
+
+def _case(each: _Try, name: str, shapes: Sequence[Shape], code: _Code) -> Case | str:
+    rates: list[Rate | None] = []
+    notes = []
+    for first, trips in ((0, 8), (2, 16)):
+        steps = shapes[first + 1].unroll - shapes[first].unroll
+        chains = shapes[first].chains
+        proof = _prove(code, name, steps * chains, first)
+        if isinstance(proof, str):
+            notes.append(proof)
+            rates.append(None)
+        else:
+            rates.append(Rate(f"{name}_{first}", f"{name}_{first + 1}", steps, chains, trips, proof))
+    if rates[0] is not None and rates[1] is None:
+        # Neighbouring chains were merged (two scalars into a pair, say): one chain a thread, and warps enough.
+        rates[1] = replace(rates[0], trips=16)
+    if rates == [None, None]:
+        return notes[0]
+    link = link_of(each.form, each.way, each.spelling)
+    references = link.references if link and each.form else ()
+    if each.form and (".cc" in each.form.modifiers or each.form.opcode in ("addc", "subc", "madc")):
+        references = (*references, "declared")
+    return Case(
+        spelling=each.spelling,
+        family=each.form.signatures[each.way.signature].source.partition(".")[0] if each.form else "link",
+        way=each.way.kind,
+        chain=step_text(each.form, each.way, each.spelling),
+        references=references,
+        dependent=rates[0],
+        independent=rates[1],
+        note="; ".join(notes),
+    )
+
+
+def prepare_batch(spellings: Sequence[str], target: str, folder: Path, name: str) -> Batch:
+    """Assemble and prove one batch, and keep it in the folder."""
+    skipped: dict[str, str] = {}
+    found = _proven(spellings, target, skipped)
+    for spelling, (_, weight) in list(found.items()):
+        if weight > _LIMIT:
+            skipped[spelling] = f"a step is {weight:.0f} SASS instructions; at most {_LIMIT} are timed"
+            del found[spelling]
+    shapes = {spelling: _shapes(*each) for spelling, each in found.items()}
+    names = {spelling: f"k{number}" for number, spelling in enumerate(found)}
+    parts = [(s, _entries(found[s][0], names[s], shapes[s])) for s in found]
+    code, cubin, refused = _assemble(parts, target)
+    if refused:
+        skipped.update(refused)
+        parts = [each for each in parts if each[0] not in refused]
+        code, cubin, _ = _assemble(parts, target)
+    cases = []
+    for spelling, _ in parts:
+        case = _case(found[spelling][0], names[spelling], shapes[spelling], code)
+        if isinstance(case, str):
+            skipped[spelling] = case
+        else:
+            cases.append(case)
+    version = ".".join(map(str, driver.find_assembler().version))
+    batch = Batch(name, target, f"nvJitLink {version}", tuple(spellings), tuple(cases), skipped)
+    store(batch, cubin, folder)
+    return batch
+
+
+def _nice() -> None:
+    os.nice(10)
+
+
+def _kept(path: Path, spellings: Sequence[str], target: str) -> bool:
+    """Whether a batch of exactly these spellings is in the folder already."""
+    if not path.exists():
+        return False
+    batch = load(path)
+    return batch.asked == tuple(spellings) and batch.target == target
+
+
+def prepare(
+    spellings: Sequence[str],
+    target: str,
+    folder: Path,
+    *,
+    size: int = 40,
+    workers: int = 2,
+    progress: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Prepare a folder for these spellings; batches that are there already are left alone.
+
+    Args:
+        spellings: canonical spellings.
+        target: "sm_90a".
+        folder: made if it is not there.
+        size: spellings a cubin.
+        workers: processes, at low priority.
+        progress: called with a line of text as each batch is done.
+    """
+    rest = [each for each in dict.fromkeys(spellings) if each not in ANCHORS]
+    groups = [list(LINKS + ANCHORS)] + [rest[start : start + size] for start in range(0, len(rest), size)]
+    names = [f"batch-{number:03d}" for number in range(len(groups))]
+    todo = [
+        (group, name)
+        for group, name in zip(groups, names)
+        if not _kept(folder / f"{name}.json", group, target)
+    ]
+    with ProcessPoolExecutor(workers, initializer=_nice) as pool:
+        running = [pool.submit(prepare_batch, group, target, folder, name) for group, name in todo]
+        for each in running:
+            batch = each.result()
+            progress(f"{batch.name}: {len(batch.cases)} of {len(batch.asked)} spellings proven")

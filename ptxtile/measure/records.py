@@ -1,0 +1,181 @@
+"""What was found: one record a spelling, as JSON lines with a stable schema, and its reader.
+
+A line is one object:
+
+    schema       1
+    spelling     "fma.rn.f32"
+    family       the chapter of the spelling table, "float"
+    sass         mnemonics of one step of the dependent chain, and how many of each
+    chain        one step of the chain, in PTX
+    way          how it is chained (see `chain`)
+    latency      cycles of the instruction, links subtracted; null if the links' part cannot be told (see `step`)
+    step         cycles of a whole step of the chain
+    spread       (greatest - least) / median of the repeats of `step`
+    subtracted   links in the step, and the cycles subtracted for each
+    rate         results of threads per clock per SM, at `best_warps`; of a matrix form, instructions · 32
+    rate_spread  as above
+    rates        warps per SM → results per clock per SM
+    saturates    the fewest warps that reach 95% of `rate`
+    independent  chains a thread in `rates`
+    rate_sass    mnemonics of one step of an independent chain
+    flop         floating point (or integer) operations per clock per SM, of matrix forms
+    skipped      why there is no number; null if there is one
+    device, driver, assembler, target, mhz    where and with what
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+from ptxtile.measure.links import DECLARED
+from ptxtile.measure.plan import Case, Rate
+
+__all__ = ["SCHEMA", "SPREAD_LIMIT", "Conditions", "Record", "build", "read", "skipped", "write"]
+
+SCHEMA = 1
+SPREAD_LIMIT = 0.02
+"""Repeats that differ by more than this share of their median give no number."""
+
+_SATURATED = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Where and with what a record was made; `mhz` is the SM clock seen beside it."""
+
+    device: str
+    driver: str
+    assembler: str
+    target: str
+    mhz: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line; the module's docstring says what the fields are."""
+
+    spelling: str
+    family: str
+    device: str
+    driver: str
+    assembler: str
+    target: str
+    mhz: float | None = None
+    sass: Mapping[str, float] = field(default_factory=dict)
+    chain: Sequence[str] = ()
+    way: str = ""
+    latency: float | None = None
+    step: float | None = None
+    spread: float | None = None
+    subtracted: Mapping[str, float] = field(default_factory=dict)
+    rate: float | None = None
+    rate_spread: float | None = None
+    best_warps: int | None = None
+    rates: Mapping[str, float] = field(default_factory=dict)
+    saturates: int | None = None
+    independent: int | None = None
+    rate_sass: Mapping[str, float] = field(default_factory=dict)
+    flop: float | None = None
+    skipped: str | None = None
+    note: str = ""
+    schema: int = SCHEMA
+
+
+def skipped(spelling: str, family: str, reason: str, where: Conditions) -> Record:
+    """The record of a spelling that could not be measured."""
+    return Record(spelling, family, **asdict(where), skipped=reason)
+
+
+def _slope(rate: Rate, times: Sequence[Sequence[int]]) -> tuple[float, float]:
+    """Cycles that one step of all chains of a thread adds, and the spread of the repeats."""
+    steps = rate.steps * rate.trips
+    differences = [(long - short) / steps for short, long in zip(*times)]
+    middle = statistics.median(differences)
+    # One repeat in four may be an outlier (an interrupt, a clock change) without spoiling the rest.
+    kept = sorted(differences, key=lambda value: abs(value - middle))[: max(len(differences) * 3 // 4, 2)]
+    return middle, (max(kept) - min(kept)) / middle if middle > 0 else float("inf")
+
+
+def _operations(spelling: str) -> int:
+    """Multiply and add operations of a matrix instruction, 2·m·n·k; 0 for any other."""
+    if not spelling.startswith(("mma", "wgmma.mma", "wmma.mma")):
+        return 0
+    shape = re.search(r"\.m(\d+)n(\d+)k(\d+)", spelling)
+    return 2 * int(shape[1]) * int(shape[2]) * int(shape[3]) if shape else 0
+
+
+def _throughput(case: Case, times: Mapping[str, Sequence[Sequence[int]]], limit: float) -> dict[str, object]:
+    assert case.independent is not None
+    rates: dict[str, float] = {}
+    spreads: dict[str, float] = {}
+    for warps, pair in times.items():
+        cycles, spread = _slope(case.independent, pair)
+        if cycles > 0 and spread <= limit:
+            rates[warps] = round(32 * int(warps) * case.independent.chains / cycles, 3)
+            spreads[warps] = round(spread, 5)
+    if not rates:
+        return {"note": f"throughput: repeats differ by more than {limit:.0%}"}
+    best = max(rates, key=lambda warps: rates[warps])
+    enough = min(int(warps) for warps in rates if rates[warps] >= _SATURATED * rates[best])
+    operations = _operations(case.spelling)
+    return {
+        "rate": rates[best],
+        "rate_spread": spreads[best],
+        "best_warps": int(best),
+        "rates": rates,
+        "saturates": enough,
+        "independent": case.independent.chains,
+        "rate_sass": case.independent.sass,
+        "flop": round(rates[best] / 32 * operations, 1) if operations else None,
+    }
+
+
+def build(
+    case: Case,
+    raw: Mapping[str, object],
+    known: Mapping[str, float],
+    where: Conditions,
+    limit: float = SPREAD_LIMIT,
+) -> Record:
+    """The record of a case from its times; `known` has the latencies that links refer to."""
+    values: dict[str, object] = {"note": case.note}
+    if case.dependent is not None and "dependent" in raw:
+        step, spread = _slope(case.dependent, raw["dependent"])  # type: ignore[arg-type]
+        values |= {"sass": case.dependent.sass, "chain": case.chain, "way": case.way}
+        if spread <= limit:
+            values |= {"step": round(step, 3), "spread": round(spread, 5)}
+            missing = [name for name in case.references if name == DECLARED or name not in known]
+            if not missing:
+                taken = {name: known[name] for name in case.references}
+                values |= {"subtracted": taken, "latency": round(step - sum(taken.values()), 3)}
+        else:
+            values["note"] = f"latency: repeats differ by {spread:.1%}, more than {limit:.0%}"
+    if case.independent is not None and "independent" in raw:
+        values |= _throughput(case, raw["independent"], limit)  # type: ignore[arg-type]
+    if values.get("step") is None and values.get("rate") is None:
+        values["skipped"] = values["note"] or "it was not timed"
+    return Record(case.spelling, case.family, **asdict(where), **values)  # type: ignore[arg-type]
+
+
+def write(records: Iterable[Record], path: Path) -> None:
+    """Write records as JSON lines."""
+    path.write_text("".join(json.dumps(asdict(each), ensure_ascii=False) + "\n" for each in records))
+
+
+def read(path: Path) -> Iterator[Record]:
+    """Read records; fields that a later release has added are left out.
+
+    Raises:
+        ValueError: a line is no record of a schema that this release knows.
+    """
+    names = {each.name for each in fields(Record)}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        raw = json.loads(line)
+        if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
+            raise ValueError(f"{path}:{number}: no record of schema {SCHEMA}")
+        yield Record(**{name: value for name, value in raw.items() if name in names})

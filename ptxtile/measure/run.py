@@ -1,0 +1,176 @@
+"""A prepared folder on the GPU: a process that times, watched from here, and its times as records.
+
+Times are kept as they come, beside the records (`out.jsonl.raw`): a run that was stopped goes on where it was. A
+kernel that hangs is ended with its process after a time limit; one that faults ends its process; either way the case
+is skipped with its reason and the rest goes on in a new process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import ptxtile as pt
+from ptxtile.measure.links import ANCHORS
+from ptxtile.measure.plan import Batch, batches
+from ptxtile.measure.records import SPREAD_LIMIT, Conditions, Record, build, skipped, write
+
+__all__ = ["HANG_SECONDS", "records_of", "run"]
+
+HANG_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class _Raw:
+    """What the timing process has said so far."""
+
+    device: dict[str, object] = field(default_factory=dict)
+    times: dict[str, dict[str, object]] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+    clocks: dict[str, float] = field(default_factory=dict)
+
+    def take(self, event: Mapping[str, object]) -> None:
+        kind = event["event"]
+        if kind == "device":
+            self.device = dict(event)
+        elif kind == "batch":
+            self.clocks[str(event["batch"])] = float(str(event["mhz"]))
+        elif kind == "end":
+            self.times[str(event["spelling"])] = dict(event)
+        elif kind == "fault":
+            self.faults[str(event["spelling"])] = str(event["reason"])
+
+
+def _lines(process: subprocess.Popen[str], limit: float) -> Iterator[str]:
+    """Lines of a process's output; ends, and ends the process, when none comes for `limit` seconds."""
+    waiting: queue.Queue[str | None] = queue.Queue()
+
+    def pump() -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            waiting.put(line)
+        waiting.put(None)
+
+    threading.Thread(target=pump, daemon=True).start()
+    while True:
+        try:
+            line = waiting.get(timeout=limit)
+        except queue.Empty:
+            process.kill()
+            raise TimeoutError from None
+        if line is None:
+            return
+        yield line
+
+
+def _once(
+    folder: Path, device: int, raw: _Raw, log: Path, limit: float, progress: Callable[[str], None]
+) -> str | None:
+    """One process, until it is done (None), or ends on a case: the reason, which is kept with the case."""
+    command = [sys.executable, "-m", "ptxtile.measure.device", str(folder), str(device)]
+    path = os.pathsep.join(
+        [str(Path(pt.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    errors = log.with_suffix(log.suffix + ".err")
+    with errors.open("w") as complaints, log.open("a") as kept:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write("\n".join([*raw.times, *raw.faults]))
+        process.stdin.close()
+        current, reason = "", ""
+        try:
+            for line in _lines(process, limit):
+                event = json.loads(line)
+                raw.take(event)
+                if event["event"] == "begin":
+                    current = event["spelling"]
+                    progress(current)
+                else:
+                    kept.write(line)
+                    current = "" if event["event"] == "end" else current
+        except TimeoutError:
+            reason = f"the kernel did not end within {limit:.0f} s and was stopped"
+        status = process.wait()
+        if status == 0 and not reason:
+            return None
+        said = errors.read_text().strip().splitlines()
+        reason = reason or f"the kernel faulted: {said[-1] if said else f'exit status {status}'}"
+        if not current:
+            raise pt.DriverError(f"the timing process ended outside a measurement: {reason}")
+        event = {"event": "fault", "spelling": current, "reason": reason}
+        raw.take(event)
+        kept.write(json.dumps(event) + "\n")
+    return reason
+
+
+def run(
+    folder: Path,
+    out: Path,
+    *,
+    device: int = 0,
+    limit: float = HANG_SECONDS,
+    spread: float = SPREAD_LIMIT,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[Record]:
+    """Time every case of a prepared folder and write the records.
+
+    Args:
+        folder: what `prepare` made.
+        out: the JSON lines; beside it `.raw` keeps the times for going on.
+        device: the CUDA ordinal.
+        limit: seconds without a result after which a kernel counts as hung.
+        spread: repeats that differ by more than this share give no number.
+        progress: called with each spelling as it begins.
+
+    Raises:
+        DriverError: there is no GPU, or the timing process ended outside a measurement.
+    """
+    log = out.with_suffix(out.suffix + ".raw")
+    raw = _Raw()
+    if log.exists():
+        for line in log.read_text().splitlines():
+            raw.take(json.loads(line))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    while _once(folder, device, raw, log, limit, progress) is not None:
+        pass
+    found = records_of(folder, raw, spread)
+    write(found, out)
+    return found
+
+
+def records_of(folder: Path, raw: _Raw, spread: float) -> list[Record]:
+    """The records of all batches; those that links refer to first, since the others need them."""
+    known: dict[str, float] = {}
+    found: list[Record] = []
+    for batch in batches(folder):
+        where = _conditions(batch, raw)
+        for case in batch.cases:
+            if case.spelling in raw.faults:
+                found.append(skipped(case.spelling, case.family, raw.faults[case.spelling], where))
+                continue
+            record = build(case, raw.times.get(case.spelling, {}), known, where, spread)
+            found.append(record)
+            if record.latency is not None and (case.family == "link" or case.spelling in ANCHORS):
+                known[case.spelling] = record.latency
+        found += [skipped(spelling, "", reason, where) for spelling, reason in batch.skipped.items()]
+    return found
+
+
+def _conditions(batch: Batch, raw: _Raw) -> Conditions:
+    return Conditions(
+        device=str(raw.device.get("name", "")),
+        driver=str(raw.device.get("driver", "")),
+        assembler=batch.assembler,
+        target=batch.target,
+        mhz=raw.clocks.get(batch.name),
+    )

@@ -1,0 +1,84 @@
+"""SASS of timed kernels: what stands between the clock reads, counted.
+
+The proof of a chain compares two kernels that differ only in the number of steps: the opcodes between their clock
+reads differ by exactly that many times the opcodes of one step, or the assembler has folded, merged or hoisted
+something, and there is no number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+__all__ = ["between_clocks", "functions", "per_step"]
+
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[T0-9]+\s+)?([A-Z][\w.]*)(.*?);")
+_FUNCTION = re.compile(r"^\.text\.(\w+):")
+_CLOCK = "SR_CLOCKLO"
+
+
+def functions(listing: str) -> dict[str, list[tuple[str, str]]]:
+    """Every function of an nvdisasm listing: its instructions as (mnemonic, operands)."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    current: list[tuple[str, str]] | None = None
+    for line in listing.splitlines():
+        name = _FUNCTION.match(line)
+        if name:
+            current = found.setdefault(name[1], [])
+            continue
+        match = _INSTRUCTION.match(line)
+        if match and current is not None:
+            current.append((match[1], match[2].strip()))
+    return found
+
+
+def between_clocks(code: list[tuple[str, str]]) -> Counter[str] | None:
+    """How many of each mnemonic stand between the two reads of the clock; None unless there are two."""
+    reads = [place for place, (_, operands) in enumerate(code) if _CLOCK in operands]
+    if len(reads) != 2:
+        return None
+    return Counter(mnemonic for mnemonic, _ in code[reads[0] + 1 : reads[1]])
+
+
+# Instructions that the assembler picks between, to spread work over pipes or to place a value in a register.
+_EQUAL = {
+    "IMAD.IADD": "IADD3", "VIADD": "IADD3", "IMAD.X": "IADD3.X", "HFMA2.MMA": "HFMA2", "IMAD.SHL.U32": "SHF.L.U32",
+    "IMAD.SHL": "SHF.L.U32", "HMUL2.MMA": "HMUL2", "HADD2.MMA": "HADD2",
+    "HFMA2.MMA.BF16_V2": "HFMA2.BF16_V2", "HMUL2.MMA.BF16_V2": "HMUL2.BF16_V2", "HADD2.MMA.BF16_V2": "HADD2.BF16_V2",
+}  # fmt: skip
+_MOVES = frozenset(
+    [
+        "MOV",
+        "IMAD.MOV.U32",
+        "IMAD.MOV",
+        "IMAD.U32",
+        "UMOV",
+        "CS2R",
+        "R2UR",
+        "UIADD3",
+        "CS2R.32",
+        "HFMA2.MMA.MOV",
+    ]
+)
+
+
+def per_step(short: Counter[str] | None, long: Counter[str] | None, steps: int) -> dict[str, float] | str:
+    """The mnemonics of one step, from two kernels of which the longer has `steps` more; or why there is no proof.
+
+    Counts are whole, except that moves between registers, and equal instructions that the assembler alternates, may
+    come to a fraction a step; of the latter the sum is whole.
+    """
+    if short is None or long is None:
+        return "the clock is not read twice"
+    more = {name: long[name] - short[name] for name in sorted({*short, *long} - {"NOP"})}
+    more = {name: count for name, count in more.items() if count}
+    sums: Counter[str] = Counter()
+    for name, count in more.items():
+        sums[_EQUAL.get(name, name)] += count
+    broken = [name for name, count in sums.items() if (count % steps or count < 0) and name not in _MOVES]
+    listing = ", ".join(f"{count} {name}" for name, count in more.items())
+    if broken:
+        return f"{steps} more steps are {listing} more instructions: merged or folded"
+    if not any(count >= steps and name not in _MOVES for name, count in sums.items()):
+        return f"{steps} more steps add no instruction but {listing or 'none'}: folded away"
+    return {name: round(count / steps, 4) for name, count in more.items() if count > 0}
