@@ -168,6 +168,43 @@ def blocks(matrix: Array, rows: int, columns: int) -> Iterator[Array]:
             yield matrix[i : i + rows, j : j + columns]
 
 
+def shared(case: Case, shape: tuple[int, int], transposed: bool, source: Any) -> Any:
+    """(rows, k) in shared memory, written element by element; with `transposed`, k lies along the columns."""
+    extents = shape[::-1] if transposed else shape
+    layout = pt.shared_layout(extents, source.dtype, case.swizzle)
+    made = pt.alloc_shared(extents, source.dtype, layout=layout, align=1024)
+    with pt.for_range(pt.thread_rank(), extents[0] * extents[1], 128) as i:
+        made[i // extents[1], i % extents[1]] = source[i // extents[1], i % extents[1]]
+    return made.permute(1, 0) if transposed else made
+
+
+def fragments(repeats: tuple[int, int], count: int, dtype: Any) -> Any:
+    """Registers of repeats[0] x repeats[1] instructions, `count` each."""
+    every = repeats[0] * repeats[1] * count
+    return pt.alloc_local((4, 32, *repeats, count), dtype, layout=wgmma_registers(every))
+
+
+def exchange(held: Any, memory: Any, load: bool) -> None:
+    """Registers from or to memory, (instructions, 128, count)."""
+    _, _, down, across, count = held.static_shape
+    for issue in range(down * across):
+        for i in range(count):
+            at = (0, 0, issue // across, issue % across, i)
+            place = (issue, pt.thread_rank(), i)
+            if load:
+                held[at] = memory[place]
+            else:
+                memory[place] = held[at]
+
+
+def keywords(case: Case) -> dict[str, object]:
+    """Of tile.apply."""
+    words: dict[str, object] = {"scale_d": case.scale_d}
+    if case.kind.result != ".s32":
+        words |= {"scale_a": case.scale_a, "scale_b": case.scale_b}
+    return words if case.selector is None else words | {"sp_sel": case.selector}
+
+
 def kernel(case: Case) -> pt.Kernel:
     """The kernel of a case: A and B by element, or A by register; D and metadata by register."""
     carrier = CARRIERS[case.kind.itemsize]
@@ -175,58 +212,37 @@ def kernel(case: Case) -> pt.Kernel:
     k_a = k if case.selector is None else k // 2
     columns = case.n * case.repeat
     _, _, count = fragment(case)
-    issues = case.rows // 64 * case.repeat
+    down = case.rows // 64
+    steps = down * case.steps
     result = {".f32": pt.float32, ".f16": pt.uint32, ".s32": pt.int32}[case.kind.result]
-    down, across = case.rows // 64, case.steps
-
-    def shared(rows: int, depth: int, transposed: bool, source: Any) -> Any:
-        shape = (depth, rows) if transposed else (rows, depth)
-        layout = pt.shared_layout(shape, carrier, case.swizzle)
-        made = pt.alloc_shared(shape, carrier, layout=layout, align=1024)
-        with pt.for_range(pt.thread_idx("x"), rows * depth, 128) as i:
-            made[i // shape[1], i % shape[1]] = source[i // shape[1], i % shape[1]]
-        return made.permute(1, 0) if transposed else made
 
     @pt.kernel(grid=1, block=128)
     def wgmma(
         A: pt.Tensor((k_a, case.rows) if case.trans_a else (case.rows, k_a), carrier),
-        W: pt.Tensor((down * across, 128, 4), pt.uint32),
+        W: pt.Tensor((steps, 128, 4), pt.uint32),
         B: pt.Tensor((k, columns) if case.trans_b else (columns, k), carrier),
-        E: pt.Tensor((down * across, 128), pt.uint32),
-        D: pt.Tensor((issues, 128, count), result),
+        E: pt.Tensor((steps, 128, 1), pt.uint32),
+        D: pt.Tensor((down * case.repeat, 128, count), result),
     ) -> None:
-        thread = pt.thread_rank()
-        b = shared(columns, k, case.trans_b, B)
+        b = shared(case, (columns, k), case.trans_b, B)
         if case.registers:
-            a = pt.alloc_local((4, 32, down, across, 4), pt.uint32, layout=wgmma_registers(down * across * 4))
-            for issue in range(down * across):
-                for i in range(4):
-                    a[0, 0, issue // across, issue % across, i] = W[issue, thread, i]
+            a = fragments((down, case.steps), 4, pt.uint32)
+            exchange(a, W, load=True)
         else:
-            a = shared(case.rows, k_a, case.trans_a, A)
-        meta = pt.alloc_local((4, 32, down, across, 1), pt.uint32, layout=wgmma_registers(down * across))
+            a = shared(case, (case.rows, k_a), case.trans_a, A)
+        more = []
         if case.selector is not None:
-            for issue in range(down * across):
-                meta[0, 0, issue // across, issue % across, 0] = E[issue, thread]
-        d = pt.alloc_local((4, 32, down, case.repeat, count), result, layout=wgmma_registers(issues * count))
-        for issue in range(issues):
-            for i in range(count):
-                d[0, 0, issue // case.repeat, issue % case.repeat, i] = D[issue, thread, i]
+            more.append(fragments((down, case.steps), 1, pt.uint32))
+            exchange(more[0], E, load=True)
+        d = fragments((down, case.repeat), count, result)
+        exchange(d, D, load=True)
         pt.fence_async()
         pt.cta_sync()
         ptx.wgmma.fence.sync.aligned()
-        words = {"scale_d": case.scale_d}
-        if case.kind.result != ".s32":
-            words |= {"scale_a": case.scale_a, "scale_b": case.scale_b}
-        more = ()
-        if case.selector is not None:
-            words, more = words | {"sp_sel": case.selector}, (meta,)
-        tile.apply(ptx[case.form], d, a, b, *more, scope="warpgroup", **words)
+        tile.apply(ptx[case.form], d, a, b, *more, scope="warpgroup", **keywords(case))
         ptx.wgmma.commit_group.sync.aligned()
         ptx.wgmma.wait_group.sync.aligned(0)
-        for issue in range(issues):
-            for i in range(count):
-                D[issue, thread, i] = d[0, 0, issue // case.repeat, issue % case.repeat, i]
+        exchange(d, D, load=False)
 
     return wgmma
 
@@ -290,12 +306,12 @@ def run(case: Case, device: object) -> int:
     a = rng.integers(kind.low, kind.high, (case.rows, k))
     if kind.a == ".u8" and kind.b == ".s8":
         b -= 64
-    metadata = np.zeros((case.rows // 64 * case.steps, 128), np.uint32)
+    metadata = np.zeros((case.rows // 64 * case.steps, 128, 1), np.uint32)
     stored = a
     if case.selector is not None:
         a, stored, words = compress(case, a, rng)
         for at, block in enumerate(blocks(words, 64, 1)):
-            metadata[at] = by_metadata(case.selector, block, rng)
+            metadata[at, :, 0] = by_metadata(case.selector, block, rng)
     start = rng.integers(-50, 50, (case.rows, case.n * case.repeat))
     held = np.stack([by_thread(layout, part, count) for part in blocks(words_of(start, kind), 64, columns)])
     left, right = encode(stored, kind.a), encode(b, kind.b)
