@@ -65,7 +65,7 @@ def _check_directives(function: Function, shape: Geometry) -> None:
         )
 
 
-def _cluster(function: Function, blocks: Extents, cluster: Extents | None) -> Extents | None:
+def _cluster(function: Function, blocks: Dim3, cluster: Extents | None) -> Dim3 | None:
     """The cluster's shape: given, or the one the entry fixes; it divides the grid."""
     fixed = _fixed(function, "reqnctapercluster")
     group = _dim3("cluster", cluster) if cluster is not None else fixed
