@@ -281,3 +281,45 @@ def test_warps_that_come_one_after_the_other_meet():
         "96 threads (thread (32, 0, 0) of CTA (0, 0, 0), …) wait for the rest of their warpgroup at line 25"
         in str(caught.value)
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "k", "selector"), [("f16", 32, 0), ("f16", 32, 1), ("tf32", 16, 1), ("s8", 64, 0)]
+)
+def test_sparse(kind, k, selector):
+    rng = np.random.default_rng(12)
+    held, n = HELD[kind], 16
+    of = 2 if kind == "tf32" else 4
+    groups = k // of
+    values = rng.integers(-4, 5, (64, groups, of // 2)).astype(held)
+    picks = np.sort(np.argsort(rng.random((64, groups, of)), axis=-1)[..., : of // 2], axis=-1)
+    dense = np.zeros((64, groups, of), held)
+    np.put_along_axis(dense, picks, values, axis=-1)
+    nibbles = np.where(picks[..., 0] == 1, 0b1110, 0b0100) if of == 2 else picks[..., 0] | picks[..., -1] << 2
+    metadata = np.zeros(128, np.uint32)
+    for row in range(64):
+        word = sum(int(nibble) << 4 * i for i, nibble in enumerate(nibbles[row]))
+        lane, high = row // 16 * 32 + row % 8 * 4, row % 16 // 8
+        for half in range(2):
+            if kind == "s8":  # 32 bits for each half of k, a lane for each row
+                metadata[lane + 2 * half + high] = word >> 32 * half & 0xFFFFFFFF
+            else:  # 16 bits for each half of k, a lane for each half
+                metadata[lane + 2 * selector + half] |= (word >> 16 * half & 0xFFFF) << 16 * high
+    b = rng.integers(-4, 5, (n, k)).astype(held)
+    (ra, *a_offsets), (rb, *b_offsets) = place(values.reshape(64, -1), 32, "k"), place(b, 64, "k")
+    given = np.concatenate([ra, rb, metadata.view(np.uint8)])
+    result = np.int32 if kind == "s8" else np.float32
+    registers = np.zeros((128, n // 2), result)
+    tail = {"f16": ", 1, 1, 0, 0", "tf32": ", 1, 1", "s8": ""}[kind]
+    source = text(
+        f"m64n{n}k{k}",
+        f"{'s32' if kind == 's8' else 'f32'}.{kind}.{kind}",
+        n // 2,
+        f"%rd6, %rd7, %r20, {selector}, %p2{tail}",
+        descriptor(*a_offsets, 32),
+        descriptor(*b_offsets, 64),
+        LOAD="mul.wide.u32 %rd10, %r1, 4; add.u64 %rd10, %rd1, %rd10; ld.global.b32 %r20, [%rd10+16384];",
+    ).replace("wgmma.mma_async.sync", "wgmma.mma_async.sp.sync")
+    launch(source, "k", 1, 128, [given, np.zeros(1, np.uint8), registers])
+    due = dense.reshape(64, k).astype(np.float64) @ b.astype(np.float64).T
+    assert (registers.astype(np.float64) == spread(due, n)).all()

@@ -16,7 +16,14 @@ from ptxtile.emulator.actions.bulk import named
 from ptxtile.emulator.actions.control import fall_through
 from ptxtile.emulator.actions.mma import TYPES, Shape, product, shape_of
 from ptxtile.emulator.descriptors import k_major, mn_major, unpacked
-from ptxtile.emulator.fragments import elements, factor_matrix, sum_matrix, sum_registers
+from ptxtile.emulator.fragments import (
+    densified,
+    elements,
+    factor_matrix,
+    metadata_nibbles,
+    sum_matrix,
+    sum_registers,
+)
 from ptxtile.emulator.group import Group
 from ptxtile.emulator.lanes import Lanes, Threads
 from ptxtile.emulator.operands import Read, reader, refuse_undefined
@@ -41,6 +48,7 @@ class Plan:
 
     a, d       register numbers; `a` is empty where A comes from shared memory
     negate     whether A and B are negated     transposed   whether they are MN-major
+    metadata   of sparse A, and which lanes hold it
     """
 
     site: Site
@@ -53,11 +61,13 @@ class Plan:
     scale: Read
     negate: tuple[bool, bool]
     transposed: tuple[bool, bool]
+    metadata: Read | None
+    selector: int
 
     @property
-    def row_bytes(self) -> int:
-        """Bytes of a row of A or of a column of B."""
-        return self.shape.k * width_of(self.types[0]) // 8
+    def depth(self) -> int:
+        """Elements of a row of A as it is stored."""
+        return self.shape.k if self.metadata is None else self.shape.k // 2
 
 
 def width_of(kind: str) -> int:
@@ -141,6 +151,8 @@ def _plan(program: Program, site: Site) -> Plan:
         reader(program, site, operands["scale_d"], ".pred"),
         (flag("imm_scale_a", -1), flag("imm_scale_b", -1)),
         (flag("imm_trans_a", 1), flag("imm_trans_b", 1)),
+        reader(program, site, operands["sp_meta"], ".b32") if "sp_meta" in operands else None,
+        int(flag("sp_sel", 1)),
     )
 
 
@@ -181,20 +193,27 @@ class Issue:
         self.registers: Registers = lanes.registers
         self.accumulates = _defined(lanes, plan.scale, "whether the matrix is accumulated")
         b = _defined(lanes, plan.b_descriptor, "the matrix B")[::THREADS]
-        self.b = [self._offsets(i, int(bits), plan.shape.n, plan.transposed[1]) for i, bits in enumerate(b)]
+        extents = plan.shape.n, plan.shape.k
+        self.b = [self._offsets(i, int(bits), extents, plan.transposed[1]) for i, bits in enumerate(b)]
         self.a: list[NDArray[np.int64]] = []
         if plan.a_descriptor is not None:
             a = _defined(lanes, plan.a_descriptor, "the matrix A")[::THREADS]
-            self.a = [self._offsets(i, int(bits), ROWS, plan.transposed[0]) for i, bits in enumerate(a)]
+            extents = ROWS, plan.depth
+            self.a = [self._offsets(i, int(bits), extents, plan.transposed[0]) for i, bits in enumerate(a)]
+        self.metadata: Bits | None = None
+        if plan.metadata is not None:
+            self.metadata = _defined(lanes, plan.metadata, "where the zeros of A are").reshape(-1, 32)
 
-    def _offsets(self, group: int, bits: int, rows: int, transposed: bool) -> NDArray[np.int64]:
+    def _offsets(
+        self, group: int, bits: int, extents: tuple[int, int], transposed: bool
+    ) -> NDArray[np.int64]:
         """Offsets in the wave's shared memory of a matrix's chunks, checked."""
         descriptor, spaces = unpacked(bits), self.lanes.wave.spaces
-        places = (
-            mn_major(descriptor, rows, self.plan.shape.k)
-            if transposed
-            else k_major(descriptor, rows, self.plan.row_bytes)
-        )
+        rows, depth = extents
+        if transposed:
+            places = mn_major(descriptor, rows, depth)
+        else:
+            places = k_major(descriptor, rows, depth * width_of(self.plan.types[0]) // 8)
         inside = places - windows.SHARED_START
         if inside.min() < 0 or inside.max() + CHUNK > spaces.shared_size:
             bad = places[(inside < 0) | (inside + CHUNK > spaces.shared_size)]
@@ -232,11 +251,20 @@ class Issue:
         matrix = np.where(accumulates[:, None, None], matrix, matrix.dtype.type(0))
         lost &= accumulates
         a, lost_a = self._a(threads, warps)
+        if self.metadata is not None:
+            a = densified(a, self._nibbles(warps), plan.types[0])
         b, lost_b = self._b(warps)
         found = self._product(a, b, matrix)
         self._write(threads, sum_registers(found, bits_of(plan.types[2]), 32), lost | lost_a | lost_b)
         if self.registers.watch is not None:
             self.registers.watch.land(plan.site, threads)
+
+    def _nibbles(self, warps: NDArray[np.intp]) -> Bits:
+        """Where the elements of sparse A belong, by warp."""
+        assert self.metadata is not None
+        width = width_of(self.plan.types[0])
+        groups = self.plan.shape.k // (2 if width == 32 else 4)
+        return metadata_nibbles(self.metadata[warps], self.plan.selector, groups, width)
 
     def _read(self, numbers: tuple[int, ...], threads: Threads) -> tuple[Bits, NDArray[np.bool_]]:
         """Registers (warps, 32, registers) as bits, and by warp whether any is undefined."""
