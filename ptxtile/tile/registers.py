@@ -13,8 +13,8 @@ from ptxtile.builder.storage import Registers
 from ptxtile.builder.tensors import Tensor
 from ptxtile.builder.trace import Trace
 from ptxtile.errors import OperandError, TileError
-from ptxtile.ir.operand import Operand, Pair, Register, Vector
-from ptxtile.isa import bind
+from ptxtile.ir.operand import Integer, Operand, Pair, Register, Vector
+from ptxtile.isa import bind, check_literals
 from ptxtile.isa.form import Form, Operand as Slot, Signature
 from ptxtile.tile import operand, overlap, predicate
 from ptxtile.tile.family import Call, Family
@@ -62,6 +62,7 @@ def emit(trace: Trace, form: Form, columns: Sequence[Sequence[Operand]], guards:
     for row, guard in zip(zip(*columns), guards):
         if bound is None:
             bound = bind(form, tuple(word.shape for word in row))
+            check_literals(form, bound, [word.value if type(word) is Integer else None for word in row])
         trace.append(form, bound, row, guard, noted)
 
 
