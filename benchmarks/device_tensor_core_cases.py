@@ -151,10 +151,18 @@ def mma_cases(warps: int, seed: int) -> Iterator[Case]:
         name = f"mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.{operation}.popc"
         yield _mma(name, ("s32",) * 4, (4, 4, 2, 4), warps, seed)
     for layouts in ("row.col", "col.row"):
-        for d, c, n in (("f32", "f32", (8, 8)), ("f16", "f16", (4, 4)), ("f32", "f16", (8, 4))):
+        for d, c, large, small in (("f32", "f32", 8, 8), ("f16", "f16", 4, 4), ("f32", "f16", 8, 4)):
             name = f"mma.sync.aligned.m8n8k4.{layouts}.{d}.f16.f16.{c}"
-            yield _mma(name, (d, "f16", "f16", c), (n[0], 2, 2, n[1]), warps, seed)
+            yield _mma(name, (d, "f16", "f16", c), (large, 2, 2, small), warps, seed)
     yield from _sparse(warps, seed)
+
+
+def _metadata(rng: np.random.Generator, kind: str, threads: int) -> Array:
+    """Random words of valid indices of sparse A."""
+    nibbles = rng.choice([0x4, 0xE] if kind == "tf32" else [0x4, 0x8, 0xC, 0x9, 0xD, 0xE], (threads, 8))
+    shifted = nibbles.astype(np.uint32) << (4 * np.arange(8, dtype=np.uint32))
+    found: Array = shifted.sum(axis=1, dtype=np.uint32)[:, None]
+    return found
 
 
 def _sparse(warps: int, seed: int) -> Iterator[Case]:
@@ -204,7 +212,7 @@ mov.u32 %r12, s; shr.u32 %r12, %r12, 4; and.b32 %r12, %r12, 0x3fff; cvt.u64.u32 
 add.u64 %rd22, %rd22, {descriptor}; add.u64 %rd23, %rd22, 512; setp.{test}.u32 %p2, %r1, %r1;
 {moves}
 wgmma.fence.sync.aligned;
-{name} {d}, {a}, %rd23, %p2{tail};
+{name} {d}, {a}, %rd23{sparse}, %p2{tail};
 wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"""
 
 
@@ -218,15 +226,17 @@ def _wgmma(
     tail: str = "",
     extra: str = "",
     fresh: bool = False,
+    selector: int | None = None,
 ) -> Case:
     """wgmma of (d, a, b) types: matrices K-major without a swizzle, columns of blocks 128 bytes * rows / 8 apart."""
     d, atype, btype = kinds
     bits = {"b1": 1, "s8": 8, "u8": 8}.get(atype, FORMATS.get(atype, (8,))[0])
-    k = 256 // bits
-    name = f"wgmma.mma_async.sync.aligned.m64n{n}k{k}{extra}.{d}.{atype}.{btype}" + (
+    k = 256 // bits * (1 if selector is None else 2)
+    sparse = "" if selector is None else ".sp"
+    name = f"wgmma.mma_async{sparse}.sync.aligned.m64n{n}k{k}{extra}.{d}.{atype}.{btype}" + (
         ".and.popc" if bits == 1 else ""
     )
-    label = f"{name} A {source}{' scale-d 0' if fresh else ''}{tail}"
+    label = f"{name} A {source}{' scale-d 0' if fresh else ''} {selector}{tail}"
     rng = np.random.default_rng([seed, *label.encode()])
     rows = max(n, 64)
     held = [encodings(rng, kind if kind != "b1" else "u8", (grid * 5, 64, 64)) for kind in (atype, btype)]
@@ -246,13 +256,14 @@ def _wgmma(
         d=vector("d", count),
         a="%rd22" if source == "shared" else vector("a", 4),
         tail=tail,
+        sparse="" if selector is None else f", %e0, {selector}",
     )
-    text = kernel({"m": 0, "a": 4, "c": count, "d": count}, body, extra=" .shared .align 1024 .b8 s[16384];")
+    text = kernel(
+        {"m": 0, "a": 4, "e": 1, "c": count, "d": count}, body, extra=" .shared .align 1024 .b8 s[16384];"
+    )
     if d == "f32":
-        text = text.replace(f".reg .b32 %d<{count + 1}>", f".reg .f32 %d<{count + 1}>").replace(
-            "mov.b32 %d", "mov.b32 %d"
-        )
-    return Case(label, text, grid, [shared, a, c, np.zeros_like(c)], d)
+        text = text.replace(f".reg .b32 %d<{count + 1}>", f".reg .f32 %d<{count + 1}>")
+    return Case(label, text, grid, [shared, a, _metadata(rng, atype, threads), c, np.zeros_like(c)], d)
 
 
 def wgmma_cases(grid: int, seed: int) -> Iterator[Case]:
@@ -282,6 +293,11 @@ def wgmma_cases(grid: int, seed: int) -> Iterator[Case]:
         yield _wgmma(("s32", "s8", "u8"), 64, grid, seed, extra=extra)
     yield _wgmma(("s32", "u8", "u8"), 64, grid, seed, source="registers")
     yield _wgmma(("s32", "b1", "b1"), 64, grid, seed)
+    yield _wgmma(("f32", "f16", "f16"), 64, grid, seed, tail=", 1, 1, 0, 0", selector=0)
+    yield _wgmma(("f32", "bf16", "bf16"), 64, grid, seed, source="registers", tail=", 1, 1, 0", selector=1)
+    yield _wgmma(("f32", "tf32", "tf32"), 64, grid, seed, tail=", 1, 1", selector=1)
+    yield _wgmma(("s32", "s8", "u8"), 64, grid, seed, selector=0)
+    yield _wgmma(("f32", "e4m3", "e4m3"), 64, grid, seed, tail=", 1, 1", selector=0)
 
 
 def reduction_cases(seed: int) -> Iterator[Case]:
