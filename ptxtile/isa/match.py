@@ -33,38 +33,45 @@ class Reading(NamedTuple):
 class Opcode:
     """All lines of one opcode, with an index from each modifier to the lines (bits) that know it."""
 
-    __slots__ = ("every", "lines", "name", "vocabulary")
+    __slots__ = ("chosen", "every", "lines", "name", "vocabulary")
 
     def __init__(self, name: str, lines: Sequence[Line]) -> None:
         self.name = name
         self.lines = tuple(lines)
         self.every = (1 << len(lines)) - 1
         self.vocabulary: dict[str, int] = {}
+        self.chosen: dict[int, tuple[Line, ...]] = {}
         for number, line in enumerate(lines):
             for word in line.places:
                 self.vocabulary[word] = self.vocabulary.get(word, 0) | 1 << number
 
-    def candidates(self, words: Sequence[str]) -> list[Line]:
+    def candidates(self, words: Sequence[str]) -> tuple[Line, ...]:
         """The lines that know every one of the words."""
         bits = self.every
         vocabulary = self.vocabulary
         for word in words:
-            if word not in vocabulary:
-                return []
-            bits &= vocabulary[word]
-        if not bits & (bits - 1):
-            return [self.lines[bits.bit_length() - 1]] if bits else []
-        return [line for number, line in enumerate(self.lines) if bits >> number & 1]
+            known = vocabulary.get(word)
+            if known is None:
+                return ()
+            bits &= known
+        found = self.chosen.get(bits)
+        if found is None:
+            found = tuple([line for number, line in enumerate(self.lines) if bits >> number & 1])
+            self.chosen[bits] = found
+        return found
 
 
 def readings(opcode: Opcode, words: Sequence[str]) -> list[Reading]:
     """Every reading that exists, canonical ones alone if there are any."""
     found: list[Reading] = []
+    lines = opcode.candidates(words)
+    if not lines:
+        return found
     strict = False
     written = set(words)
-    if len(written) < len(words) and not _twice_allowed(opcode, words):
+    if len(written) < len(words) and not _twice_allowed(lines, words):
         return found
-    for line in opcode.candidates(words):
+    for line in lines:
         if not line.needs <= written:
             continue
         for values, canonical in fillings(line, words):
@@ -80,12 +87,9 @@ def readings(opcode: Opcode, words: Sequence[str]) -> list[Reading]:
     return found
 
 
-def _twice_allowed(opcode: Opcode, words: Sequence[str]) -> bool:
-    """Whether each word that is written more than once can stand at as many pieces of one line."""
-    return any(
-        all(len(line.places[word]) >= words.count(word) for word in words)
-        for line in opcode.candidates(words)
-    )
+def _twice_allowed(lines: Sequence[Line], words: Sequence[str]) -> bool:
+    """Whether each word that is written more than once can stand at as many pieces of one of the lines."""
+    return any(all(len(line.places[word]) >= words.count(word) for word in words) for line in lines)
 
 
 def fillings(line: Line, words: Sequence[str], complete: bool = True) -> list[tuple[Values, bool]]:

