@@ -138,6 +138,23 @@ def measure(torch: Any, matmul: Matmul, size: int, seconds: float, rounds: int =
     return found
 
 
+def host(torch: Any, matmul: Matmul, count: int = 300) -> dict[str, float]:
+    """Microseconds of the host for a call, of both: what a product must last for the GPU not to wait."""
+    a, b, c, d = (torch.zeros(64, 64, device="cuda", dtype=torch.bfloat16) for _ in range(4))
+    found = {}
+    calls = {"ptxtile": lambda: matmul(a, b, c), "cublas": lambda: torch.matmul(a, b.T, out=d)}
+    for name, call in calls.items():
+        call()
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(count):
+            call()
+        found[name] = (time.perf_counter() - began) / count * 1e6
+        torch.cuda.synchronize()
+    print(f"  host: ptxtile {found['ptxtile']:.1f} us a call, torch {found['cublas']:.1f} us", flush=True)
+    return found
+
+
 def tune(torch: Any, size: int, bands: list[int]) -> list[dict[str, object]]:
     """Bursts of ours for each height of a band of tiles."""
     torch.manual_seed(0)
@@ -190,6 +207,7 @@ def main() -> None:
         "checks": check(torch, matmul),
     }
     if all(row["right"] for row in record["checks"]):  # type: ignore[attr-defined]
+        record["host"] = host(torch, matmul)
         record["measured"] = [measure(torch, matmul, size, chosen.seconds) for size in chosen.size]
         if chosen.band:
             record["bands"] = tune(torch, chosen.size[0], chosen.band)

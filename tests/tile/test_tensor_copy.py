@@ -346,3 +346,37 @@ def test_messages_of_coordinates():
     assert at(1.5) == f"{prefix}a coordinate of {a} is an integer of 32 bits, not 1.5"
     assert at(True) == f"{prefix}a coordinate of {a} is an integer, not True"
     assert at(1 << 31) == f"{prefix}a coordinate of {a} is an integer of 32 bits, not 2147483648"
+
+
+def test_messages_of_parameters():
+    """What is missing, misspelled, out of range, of the wrong type."""
+    form, wide = LOAD.format(2, "tile"), LOAD.format(2, "tile") + ".multicast::cluster"
+
+    def at(spelling: str, *more: Callable[[], object], **words: object) -> str:
+        def body(k):
+            tile.apply(ptx[spelling], shared(k.A), k.A[0, 0], *(make() for make in more), **words)
+
+        return _refused(body)
+
+    def bar() -> object:
+        return pt.mbarrier(1)[0]
+
+    assert at(form) == f"{form} takes dst, tensor_map, mbar; 2 were given"
+    assert at(form, bar, lambda: 3) == f"{form} takes dst, tensor_map, mbar; 4 were given"
+    assert at(form, lambda: pt.mbarrier(1, 4)) == (
+        f"{form}: operand mbar: a pt.mbarrier is an array of 4; the operand is one of them, bar[stage]"
+    )
+    assert at(form, lambda: 8) == f"{form}: operand mbar takes an address in .shared::cluster, not 8"
+    assert at(wide, bar) == f"{wide} takes dst, tensor_map, mbar, cta_mask; 3 were given"
+    assert at(wide, bar, lambda: 1 << 17) == (
+        f"{wide}: operand cta_mask takes .u16, not 131072: 131072 does not fit 16 bits"
+    )
+    assert at(form, bar, box=(8, 8)) == (
+        f"{form} has no parameter 'box'; it has none beside scope, pred, preserve_dst"
+    )
+    assert at(form, bar, pred=True) == (
+        f"{form}: pred= takes a run-time bool_, such as a comparison gives, not True"
+    )
+    assert at(form, bar, preserve_dst=True) == (
+        f"{form} takes no preserve_dst=: it has no register destination"
+    )

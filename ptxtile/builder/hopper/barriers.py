@@ -57,6 +57,12 @@ class mbarrier:
     def __iter__(self) -> None:
         raise TypeError("a pt.mbarrier is indexed, not iterated over")
 
+    def address(self, trace: Trace, space: str) -> Address:
+        """Always an OperandError: an operand is one barrier of the array."""
+        raise OperandError(
+            f"a pt.mbarrier is an array of {self.stages}; the operand is one of them, bar[stage]"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
