@@ -88,9 +88,10 @@ class Kernel:
         return values
 
     def _block(self, override: object, statics: Mapping[str, object]) -> Extents:
-        block = self.block if override is None else override
-        if block is self.block and not callable(block):
-            return block  # checked when the kernel was made
+        checked = self.block  # when the kernel was made, unless it is computed
+        if override is None and isinstance(checked, tuple):
+            return checked
+        block = checked if override is None else override
         return block_shape(_call(block, statics, self.name, "block") if callable(block) else block)
 
     def _specialize(
