@@ -163,13 +163,18 @@ class Scalar(metaclass=DType):
         return hash((type(self), self.value)) if self.value is not None else id(self)
 
     def __bool__(self) -> bool:
-        return bool(self._host("a Python condition", "pt.if_, pt.while_, pt.select or pred="))
+        return bool(
+            self._host(
+                "a Python condition",
+                _CONDITION,
+            )
+        )
 
     def __int__(self) -> int:
         return int(self._host("int()", "pt.cast"))
 
     def __float__(self) -> float:
-        return float(self._host("float()", "pt.cast"))
+        return float(self._host("float()", "pt.cast, and pt.exp, pt.floor … for what math has"))
 
     def __index__(self) -> int:
         value = self._host("an index", "pt.for_range, or the value itself in A[i]")
@@ -189,6 +194,11 @@ class Scalar(metaclass=DType):
         if self.value is None:
             return f"<run-time {type(self).name}>"
         return f"{type(self)!r}({self.value!r})"
+
+
+_CONDITION = (
+    "pt.if_, pt.while_, pt.select or pred=, & | ~ for and, or, not, pt.minimum and pt.maximum for min and max"
+)
 
 
 def _operate(name: str, *operands: object) -> Any:
@@ -219,6 +229,10 @@ def _define_operators() -> None:
         _define(method, lambda self, other, name=name: _operate(name, self, other))
         _define("r" + method, lambda self, other, name=name: _operate(name, other, self))
         _define("i" + method, lambda self, other, name=name: _update(name, self, other))
+    for name in ("pow", "matmul", "divmod"):  # no PTX: the trace says what to write
+        _define(name, lambda self, other, name=name: _operate(name, self, other))
+        _define("r" + name, lambda self, other, name=name: _operate(name, other, self))
+    _define("round", lambda self, digits=None: _operate("round", self))
     for name in ("lt", "le", "gt", "ge"):
         _define(name, lambda self, other, name=name: _operate(name, self, other))
     for name in ("neg", "abs", "invert"):

@@ -27,7 +27,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType, TracebackType
+from typing import NoReturn
 
+from ptxtile import location
 from ptxtile.builder import ranges
 from ptxtile.builder.rebinding import Bindings
 from ptxtile.builder.trace import Block, Trace
@@ -63,8 +65,19 @@ class Structure:
         self.block: Block | None = None
         self.bindings: Bindings | None = None
 
+    def made(self) -> None:
+        """The last step of making one: `with` must enter it before the trace ends."""
+        self.trace.waiting[id(self)] = self, self.kind, location.mark(2)
+
+    def __iter__(self) -> NoReturn:
+        raise TraceError(f"{self.kind} is no iterator: write with {self.kind}(…) as i:" + where(self.trace))
+
+    def __bool__(self) -> NoReturn:
+        raise TraceError(f"{self.kind} is no condition: write with {self.kind}(…):" + where(self.trace))
+
     def open(self, frame: FrameType, facts: list[object], labels: tuple[str, str] | None = None) -> Block:
         """Enter the block; `frame` is the user's."""
+        self.trace.waiting.pop(id(self), None)
         self.bindings = Bindings.of(frame)
         self.block = self.trace.enter(self.kind, facts)
         self.block.labels = labels
@@ -76,6 +89,7 @@ class Structure:
         assert block is not None and self.bindings is not None
         if failed:
             self.trace.leave(block)
+            self.trace.broken = self.trace.broken or block
             return False
         try:
             self.bindings.check(self.trace, block, own)
@@ -118,6 +132,7 @@ class if_(Structure):
         super().__init__(current("pt.if_"))
         self.condition = _condition(self.trace, p, "pt.if_")
         self.otherwise = ""
+        self.made()
 
     def __enter__(self) -> None:
         self.enter(sys._getframe(1))
@@ -159,6 +174,7 @@ class else_(Structure):
             raise TraceError("pt.else_ must stand directly after the block of its pt.if_" + where(self.trace))
         self.ended = ended
         self.end = ""
+        self.made()
 
     def __enter__(self) -> None:
         trace = self.trace
@@ -211,6 +227,7 @@ class for_range(Structure):
         self._check_end()
         self.index: Scalar | None = None
         self.head, self.end = "", ""
+        self.made()
 
     def _check_end(self) -> None:
         low, high = integer_range(self.dtype)
@@ -293,6 +310,7 @@ class while_(Structure):
             )
         self.condition = condition
         self.head, self.end = "", ""
+        self.made()
 
     def __enter__(self) -> None:
         trace = self.trace

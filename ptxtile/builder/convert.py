@@ -112,10 +112,11 @@ def given(value: object) -> str:
     if isinstance(value, _IR):
         return str(value)
     if isinstance(value, (tuple, list)):
-        return f"a tuple of {len(value)}"
-    return (
-        repr(value) if isinstance(value, (int, float, str)) or value is None else f"a {type(value).__name__}"
-    )
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, (int, float, str)) or value is None:
+        return repr(value)
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 # --- one value ------------------------------------------------------------------------------------------------------
@@ -220,6 +221,8 @@ def convert(trace: Trace, form: Form, slot: Slot, value: object) -> Converted:
                 return value.address(trace, slot.space or "")
             except OperandError as error:
                 raise Mismatch(str(error), True) from None
+        if isinstance(value, (tuple, list)) and value and isinstance(value[0], Addressable):
+            raise Mismatch("a tensor or a pointer stands alone; t[i : i + 1] begins at element i")
         raise Mismatch("")
     if slot.kind in ("label", "function") and isinstance(value, str):
         return Label(value) if slot.kind == "label" else Symbol(value, "func")
@@ -270,7 +273,11 @@ def emit(trace: Trace, form: Form, operands: tuple[object, ...], pred: object) -
     if not readings:
         raise OperandError(_no_fit(form, operands, reasons) + location.quote(location.here()))
     if short and (full or guarded is not None):
-        why = "with pred= its old value matters" if guarded else "its operands fit with and without one in front"
+        why = (
+            "with pred= its old value matters"
+            if guarded
+            else "its operands fit with and without one in front"
+        )
         raise OperandError(
             f"{form.spelling}: name the destination with dst=: {why}" + location.quote(location.here())
         )

@@ -9,6 +9,7 @@ from ptxtile import location
 from ptxtile.builder import addresses, convert
 from ptxtile.builder.ranges import Extent
 from ptxtile.builder.storage import Memory, Registers
+from ptxtile.builder.values import is_numpy_scalar
 from ptxtile.dtypes import DType, Scalar, bool_, dtype_of, uint8
 from ptxtile.errors import OperandError, TraceError
 from ptxtile.ir.operand import Address, Integer, Operand, Register
@@ -113,6 +114,8 @@ def store(trace: Trace, tensor: Tensor, coordinate: Sequence[Extent], value: obj
 
 def operand(trace: Trace, value: object, dtype: DType, what: str) -> Operand:
     """The IR operand of a number, constant or run-time value that must be of `dtype`."""
+    if is_numpy_scalar(value):
+        value = dtype_of(value)(value)
     if isinstance(value, Scalar):
         if dtype_of(value) is not dtype:
             raise OperandError(

@@ -21,7 +21,12 @@ SYMBOL = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|",
     "xor": "^", "shl": "<<", "shr": ">>", "neg": "-", "abs": "abs()", "invert": "~",
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
+    "pow": "**", "matmul": "@", "divmod": "divmod()", "round": "round()",
 }  # fmt: skip
+_INSTEAD = {
+    "matmul": "name a form such as ptx.fma.rn.f32 or an mma",
+    "divmod": "write a // b and a % b",
+}
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 _ARITHMETIC = ("add", "sub", "mul")
 _LOGIC = {"and": "and", "or": "or", "xor": "xor", "invert": "not"}
@@ -152,6 +157,14 @@ def _missing(name: str, dtype: DType) -> str:
     if dtype.bits < 16:
         wider = {"int": "pt.int32", "uint": "pt.uint32", "float": "pt.float32"}[dtype.kind]
         return f"{head}: convert with pt.cast(value, {wider})"
+    if name in _INSTEAD:
+        return f"{head}: {_INSTEAD[name]}"
+    if name == "pow":
+        return f"{head}: write a * a" + (", or pt.pow(a, b)" if dtype is float32 else "")
+    if name == "round" and dtype.kind == "float":
+        return (
+            f'{head}: write pt.round(value), which stays a {dtype.name}, or pt.cast(value, pt.int32, "rni")'
+        )
     if name == "truediv":
         if dtype.kind == "float":
             return f"{head}: divide in float32, with pt.cast(value, pt.float32)"

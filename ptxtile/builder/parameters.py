@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, NoReturn, Union
 
-from ptxtile import tracing
+from ptxtile import location, tracing
 from ptxtile.builder import elements, ranges
 from ptxtile.builder.storage import SPACES, Memory
 from ptxtile.builder.tensor_map import TensorMap
@@ -80,6 +80,17 @@ class Pointer:
     def __setitem__(self, index: int | Scalar, value: object) -> None:
         self._flat()[index] = value
 
+    def __iter__(self) -> NoReturn:
+        raise TypeError("a pt.Pointer is not iterated over: index it, or use pt.for_range")
+
+    def _no_arithmetic(self, other: object) -> NoReturn:
+        raise OperandError(
+            f"{self!r} has no arithmetic: p[i] is element i, and p.tensor((n,))[i : i + 1] stands as an address operand"
+            + location.quote(location.here())
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = _no_arithmetic
+
 
 Description = Union[Tensor, TensorMap, Pointer, DType]
 
@@ -103,8 +114,17 @@ def plan(described: Mapping[str, object]) -> Plan:
     parameters: list[Parameter] = []
     checked: list[Description] = []
     dims: dict[str, Dim] = {}
+    if not isinstance(described, Mapping):
+        raise TraceError(
+            f'params maps names to descriptions, as in {{"A": pt.Tensor((32,), pt.float32)}}; {described!r} does not'
+        )
     for name, description in described.items():
-        if not name.isascii() or not name.isidentifier() or name in ("_", "WARP_SZ"):
+        if (
+            not isinstance(name, str)
+            or not name.isascii()
+            or not name.isidentifier()
+            or name in ("_", "WARP_SZ")
+        ):
             raise TraceError(f"{name!r} cannot name a parameter in PTX (letters, digits and _, not WARP_SZ)")
         checked.append(_checked(name, description))
         parameters.append(_parameter(name, checked[-1]))

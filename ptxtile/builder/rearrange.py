@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def rearrange(tensor: Tensor, pattern: str, sizes: Mapping[str, int]) -> Tensor:
     """See Tensor.rearrange."""
-    left, arrow, right = pattern.partition("->")
+    left, arrow, right = pattern.partition("->") if isinstance(pattern, str) else ("", "", "")
     if not arrow:
         raise LayoutError(f"a pattern is 'a (b c) -> b a c'; {pattern!r} has no ->")
     before, after = _groups(left, pattern), _groups(right, pattern)

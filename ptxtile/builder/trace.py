@@ -125,6 +125,10 @@ class Trace:
         """The line of the @pt.function that is being inlined; its instructions are marked with it."""
         self.ended_if: object = None
         """The `if_` block that has just ended (`builder.control`), for an `else_` directly after it."""
+        self.waiting: dict[int, tuple[object, str, Mark]] = {}
+        """Blocks made and not entered yet, by id: the object (so that its id stays its own), its kind, its line."""
+        self.broken: Block | None = None
+        """The first block that an exception left."""
         self.assumptions: list[object] = []
         """The conditions that `pt.assume` took for granted."""
         self.directives: list[Directive] = []
@@ -306,8 +310,7 @@ class Trace:
         self, parameters: Sequence[Parameter], directives: Sequence[Directive] = (), mark: Mark | None = None
     ) -> Traced:
         """The traced entry: declarations, prologue, instructions, ret."""
-        if self.block is not self.body:
-            raise TraceError(f"{self.name}: a {self.block.kind} block is still open at the end")
+        self._check_blocks()
         for parameter in parameters:
             if parameter.name in self.placed:
                 raise TraceError(f"{self.name}: the label {parameter.name!r} has the name of a parameter")
@@ -334,6 +337,21 @@ class Trace:
             mark,
         )
         return Traced(function, tuple(outside), self.shared.dynamic)
+
+    def _check_blocks(self) -> None:
+        if self.block is not self.body:
+            raise TraceError(f"{self.name}: a {self.block.kind} block is still open at the end")
+        if self.broken is not None:
+            quote = location.quote(location.resolve(self.broken.mark))
+            raise TraceError(
+                f"{self.name}: an exception left a {self.broken.kind} block and was caught, so the block has no end; "
+                f"let it pass, or catch it inside the block{quote}"
+            )
+        for _, kind, mark in self.waiting.values():
+            quote = location.quote(location.resolve(mark))
+            raise TraceError(
+                f"{self.name}: {kind} was called without with, so no block is under it: write with {kind}(…):{quote}"
+            )
 
     def _resolved(self, statement: Statement) -> Statement:
         """The statement with shared variables as offsets into the dynamic block."""

@@ -61,9 +61,8 @@ def scalar(trace: Trace, dtype: DType, value: object, use: str) -> Scalar:
         return value
     if isinstance(value, (int, float)):
         return constant(trace, dtype, value, use)
-    item = getattr(value, "item", None)
-    if item is not None and hasattr(value, "dtype"):  # a NumPy scalar
-        return scalar(trace, dtype, dtype_of(value)(item()), use)
+    if is_numpy_scalar(value):
+        return scalar(trace, dtype, dtype_of(value)(value), use)
     raise OperandError(f"{use}: {convert.given(value)} is no number" + where(trace))
 
 
@@ -91,9 +90,17 @@ def dtype_in(value: object) -> DType | None:
     """The dtype that a value brings along; None for a Python number."""
     if isinstance(value, Scalar):
         return type(value)
-    if not isinstance(value, (int, float)) and hasattr(value, "item") and hasattr(value, "dtype"):
-        return dtype_of(value)
-    return None
+    return dtype_of(value) if is_numpy_scalar(value) else None
+
+
+def is_numpy_scalar(value: object) -> bool:
+    """Whether this is one number of NumPy's or ml_dtypes', which has a dtype (np.float64 is a Python float as well)."""
+    return (
+        not isinstance(value, (int, float, Scalar))
+        and hasattr(value, "dtype")
+        and hasattr(value, "item")
+        and getattr(value, "ndim", None) == 0
+    )
 
 
 def word(trace: Trace, value: Scalar) -> Operand:

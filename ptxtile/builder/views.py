@@ -25,6 +25,7 @@ _ANY = 1 << 30  # zero is a multiple of everything
 # --- shape, layout, dtype -------------------------------------------------------------------------------------------
 def view(tensor: Tensor, shape: Sequence[object], layout: object) -> Tensor:
     """See Tensor.view."""
+    tensor.bound  # noqa: B018  a TraceError outside a kernel
     if len(shape) == 1 and _is_dtype(shape[0]):
         if layout is not None:
             raise LayoutError("view(dtype) keeps the layout: change one thing at a time")
@@ -65,11 +66,9 @@ def _is_dtype(part: object) -> bool:
 
 def _whole(part: object) -> object:
     """A NumPy integer as a Python one; anything else as it is."""
-    return (
-        operator.index(part)
-        if isinstance(part, SupportsIndex) and not isinstance(part, (type, Scalar))
-        else part
-    )
+    if not isinstance(part, SupportsIndex) or isinstance(part, (type, Scalar)):
+        return part
+    return operator.index(part) if getattr(part, "ndim", 0) == 0 else part
 
 
 def _dense(tensor: Tensor, shape: Sequence[int]) -> TileLayout:
@@ -177,9 +176,11 @@ def _scaled(what: Extent, count: int, down: bool) -> Extent:
 
 def permute(tensor: Tensor, order: Sequence[int]) -> Tensor:
     """See Tensor.permute."""
+    tensor.bound  # noqa: B018  a TraceError outside a kernel
     if len(order) == 1 and isinstance(order[0], (tuple, list)):
         order = tuple(order[0])
-    if sorted(order, key=str) != sorted(range(tensor.ndim), key=str):
+    order = tuple(_whole(part) for part in order)  # type: ignore[misc]
+    if not all(isinstance(part, int) for part in order) or sorted(order) != list(range(tensor.ndim)):
         raise LayoutError(
             f"permute needs each of the dimensions 0 to {tensor.ndim - 1} once, not {tuple(order)}"
         )
@@ -194,6 +195,7 @@ def permute(tensor: Tensor, order: Sequence[int]) -> Tensor:
 
 # --- indices and regions --------------------------------------------------------------------------------------------
 def _parts(tensor: Tensor, indices: object) -> list[Part]:
+    tensor.bound  # noqa: B018  a TraceError outside a kernel
     parts = list(indices) if isinstance(indices, tuple) else [indices]
     if len(parts) > tensor.ndim:
         raise LayoutError(
@@ -202,9 +204,9 @@ def _parts(tensor: Tensor, indices: object) -> list[Part]:
     made: list[Part] = []
     for part in parts:
         item = part
-        if isinstance(item, SupportsIndex) and not isinstance(item, (int, Scalar, type)):
-            item = operator.index(item)
-        if isinstance(item, Scalar) and item.value is not None:
+        if not isinstance(item, (int, Scalar)):
+            item = _whole(item)
+        if isinstance(item, Scalar) and item.value is not None and item.kind in ("int", "uint"):
             item = item.__index__()
         if isinstance(item, bool) or not isinstance(item, (int, slice, Scalar)):
             raise LayoutError(

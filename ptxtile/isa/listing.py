@@ -6,6 +6,7 @@ import fnmatch
 import re
 from collections.abc import Iterator
 
+from ptxtile.errors import FormError
 from ptxtile.isa import match, rules, table, targets
 from ptxtile.isa.line import Line
 from ptxtile.isa.match import Opcode
@@ -19,6 +20,8 @@ def forms(pattern: str = "*", target: str | None = None) -> Iterator[str]:
     TargetError, at once, for an unknown target.
     """
     places = targets.supported() if target is None else (targets.facts().index[targets.target(target).name],)
+    if not isinstance(pattern, str):
+        raise FormError(f"a pattern is text such as 'cvt.*', not {pattern!r}")
     return _forms(pattern, places)
 
 

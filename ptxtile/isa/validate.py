@@ -8,7 +8,7 @@ still makes code for. A target must be known (TargetError), however old.
 
 from __future__ import annotations
 
-from ptxtile.errors import FormError
+from ptxtile.errors import FormError, TargetError
 from ptxtile.isa import table, targets
 from ptxtile.isa.form import Form, Verdict
 from ptxtile.isa.table import Analysis
@@ -25,9 +25,9 @@ def is_valid(spelling: str, target: str | None = None, ptx_version: str | None =
     """
     try:
         return _seen[spelling, target, ptx_version]
-    except KeyError:
+    except (KeyError, TypeError):
         pass
-    place, version = _resolve(target, ptx_version)
+    place, version = _resolve(spelling, target, ptx_version)
     found = table.analyse(spelling)
     answer = found is not None and has(found, place, version)
     if len(_seen) >= table.LIMIT:
@@ -36,7 +36,13 @@ def is_valid(spelling: str, target: str | None = None, ptx_version: str | None =
     return answer
 
 
-def _resolve(target: str | None, ptx_version: str | None) -> tuple[int | None, int]:
+def _resolve(spelling: str, target: str | None, ptx_version: str | None) -> tuple[int | None, int]:
+    """The place of the target and of the version, after a look at whether the three are text at all."""
+    if not isinstance(spelling, str):
+        raise FormError(f"a spelling is text such as 'fma.rn.f32', not {spelling!r}")
+    for what, given, example in (("target", target, "sm_90a"), ("PTX version", ptx_version, "8.6")):
+        if given is not None and not isinstance(given, str):
+            raise TargetError(f"a {what} is text such as {example!r}, not {given!r}")
     place = None if target is None else targets.facts().index[targets.target(target).name]
     return place, targets.newest() if ptx_version is None else targets.version(ptx_version)
 
@@ -65,7 +71,7 @@ def validate(spelling: str, target: str | None = None, ptx_version: str | None =
     Raises FormError, with every reason in its text and in `.reasons`, if there is no such form or not on that
     target or in that version; TargetError for an unknown target or version.
     """
-    place, version = _resolve(target, ptx_version)
+    place, version = _resolve(spelling, target, ptx_version)
     found = table.analyse(spelling)
     if found is None:
         from ptxtile.isa import explain
@@ -95,7 +101,7 @@ def verdict(spelling: str, target: str | None = None, ptx_version: str | None = 
     """What the table says of a spelling, without raising (but TargetError for an unknown target or version)."""
     from ptxtile.isa import explain
 
-    place, version = _resolve(target, ptx_version)
+    place, version = _resolve(spelling, target, ptx_version)
     found = table.analyse(spelling)
     if found is None:
         return Verdict("rejected", None, explain.no_form(spelling).reasons)

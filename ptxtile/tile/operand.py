@@ -51,8 +51,11 @@ def split(what: str, tensor: Tensor, group: Group, atom: Shape) -> Split:
             "active here"
         )
     if tail and shape[len(shape) - tail :] != atom:
+        rest, each = math.prod(shape[count:]), math.prod(atom)
+        made = ", ".join(map(str, (*group.extents, rest // each, *atom)))
         raise TileError(
             f"{what} has shape {shape}; its trailing axes are the instruction's registers, {atom}"
+            + ("" if rest % each else f"; view({made}) makes {rest // each} repeats of them")
         )
     return Split(group.extents, shape[count : len(shape) - tail], atom)
 

@@ -316,7 +316,7 @@ def test_a_run_time_value_in_a_python_if() -> None:
     error = failure(lambda a: 1 if a < 2 else 3, pt.int32)
     assert text(error) == (
         "a run-time bool_ was used as a Python condition: its value exists only when the kernel runs; use pt.if_, "
-        "pt.while_, pt.select or pred=\n"
+        "pt.while_, pt.select or pred=, & | ~ for and, or, not, pt.minimum and pt.maximum for min and max\n"
         "  test_operators.py:N: error = failure(lambda a: 1 if a < 2 else 3, pt.int32)"
     )
 

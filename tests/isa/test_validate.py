@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 
 from ptxtile.errors import FormError, TargetError
-from ptxtile.isa import forms, is_valid, validate, verdict
+from ptxtile.isa import forms, is_valid, ptx, validate, verdict
 
 
 def message(spelling: str, target: str | None = None, version: str | None = None) -> str:
@@ -152,3 +153,22 @@ def test_forms_are_canonical_distinct_and_lazy() -> None:
     assert next(forms("ld.*")).startswith("ld.")
     assert list(forms("nothing*")) == []
     assert len(list(itertools.islice(forms(), 500))) == 500
+
+
+@pytest.mark.parametrize(
+    ("ask", "kind", "message"),
+    [
+        (lambda: validate(b"x"), FormError, "a spelling is text such as 'fma.rn.f32', not b'x'"),
+        (lambda: is_valid(["x"]), FormError, "a spelling is text such as 'fma.rn.f32', not ['x']"),
+        (lambda: verdict(None), FormError, "a spelling is text such as 'fma.rn.f32', not None"),
+        (lambda: ptx[3], FormError, "a spelling is text such as 'fma.rn.f32', not 3"),
+        (lambda: forms(3), FormError, "a pattern is text such as 'cvt.*', not 3"),
+        (lambda: is_valid("ret", ["sm_90"]), TargetError, "a target is text such as 'sm_90a', not ['sm_90']"),
+        (lambda: is_valid("ret", 90), TargetError, "a target is text such as 'sm_90a', not 90"),
+        (lambda: validate("ret", "sm_90", 8.6), TargetError, "a PTX version is text such as '8.6', not 8.6"),
+    ],
+)
+def test_what_is_no_text(ask: Callable[[], object], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind) as caught:
+        ask()
+    assert str(caught.value) == message

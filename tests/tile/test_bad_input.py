@@ -107,7 +107,9 @@ def repeats_differ(k):
 
 
 @refused(
-    TileError, "add.f32: operand d has shape (4,); its trailing axes are the instruction's registers, (1,)"
+    TileError,
+    "add.f32: operand d has shape (4,); its trailing axes are the instruction's registers, (1,); view(4, 1) makes 4 "
+    "repeats of them",
 )
 def atom_missing(k):
     tile.apply(ptx["add.f32"], regs(4), 1.0, 1.0)

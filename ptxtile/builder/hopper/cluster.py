@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ptxtile.builder import addresses
+from ptxtile.builder import addresses, convert
 from ptxtile.builder.storage import Memory
 from ptxtile.builder.tensors import Tensor
 from ptxtile.builder.values import current, scalar, where, word
@@ -39,6 +39,11 @@ def mapa(tensor: Any, cta: int | Scalar) -> Scalar:
     """The shared-window address, uint32, that a tensor or mbarrier in shared memory has in CTA `cta` of the cluster:
     `mapa.shared::cluster.u32`. It stands as an address operand of .shared::cluster instructions."""
     trace = current("pt.mapa")
+    if not isinstance(tensor, Tensor) and (isinstance(tensor, Scalar) or not hasattr(tensor, "address")):
+        raise OperandError(
+            f"pt.mapa takes a tensor or mbarrier in shared memory, not {convert.given(tensor)}; s[i : i + 1] is the "
+            "region that begins at element i" + where(trace)
+        )
     if isinstance(tensor, Tensor) and (
         not isinstance(tensor.bound, Memory) or tensor.bound.space != "shared"
     ):

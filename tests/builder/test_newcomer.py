@@ -1,0 +1,285 @@
+"""What a newcomer tries, and what it says: blocks without `with`, wrong kinds of values, NumPy numbers, descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import ptxtile as pt
+from builder.running import text
+from ptxtile import ptx
+
+PARAMS = {"A": pt.Tensor((16, 4), pt.float32), "N": pt.Tensor((16,), pt.int32), "p": pt.Pointer(pt.int32)}
+DESCRIBED = pt.Tensor((4, 4), pt.float32)
+
+
+def _traced(body: Callable[..., object]) -> pt.Module:
+    builder = pt.ModuleBuilder()
+    with builder.entry("k", PARAMS, block=16) as k:
+        body(k, pt.thread_idx("x"))
+    return builder.module()
+
+
+def block_without_with(k, t):
+    pt.if_(t < 3)
+    k.N[t] = 1
+
+
+def exception_caught_outside(k, t):
+    try:
+        with pt.if_(t < 3):
+            raise ValueError
+    except ValueError:
+        pass
+
+
+def loop_as_iterator(k, t):
+    for _ in pt.for_range(0, 3):
+        pass
+
+
+def if_in_an_if(k, t):
+    if pt.if_(t < 3):
+        pass
+
+
+def pointer_arithmetic(k, t):
+    ptx.ld.global_.s32(k.p + 4)
+
+
+def address_in_brackets(k, t):
+    ptx.ld.global_.s32([k.p])
+
+
+def mapa_of_an_element(k, t):
+    pt.mapa(pt.alloc_shared((4,), pt.float32)[0], 1)
+
+
+def array_as_a_number(k, t):
+    k.N[t] * np.ones(3, np.int32)
+
+
+def numpy_number_of_another_dtype(k, t):
+    k.N[t] = np.int64(2)
+
+
+def power(k, t):
+    k.A[t, 0] ** 2
+
+
+def matrix_product(k, t):
+    k.A[t, 0] @ k.A[t, 1]
+
+
+def quotient_and_remainder(k, t):
+    divmod(k.N[t], 3)
+
+
+def rounding(k, t):
+    round(k.A[t, 0])
+
+
+def function_of_math(k, t):
+    float(k.A[t, 0])
+
+
+def array_as_an_index(k, t):
+    k.N[np.zeros(3, int)]
+
+
+def float_as_an_index(k, t):
+    k.N[pt.float32(1)]
+
+
+def pattern_as_a_number(k, t):
+    k.A.rearrange(1)
+
+
+def order_of_other_things(k, t):
+    k.A.permute("1", 0)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        (
+            block_without_with,
+            pt.TraceError,
+            "k: pt.if_ was called without with, so no block is under it: write with pt.if_(…):\n  F: pt.if_(t < 3)",
+        ),
+        (
+            exception_caught_outside,
+            pt.TraceError,
+            (
+                "k: an exception left a pt.if_ block and was caught, so the block has no end; let it pass, or catch it inside "
+                "the block\n  F: with pt.if_(t < 3):"
+            ),
+        ),
+        (
+            loop_as_iterator,
+            pt.TraceError,
+            "pt.for_range is no iterator: write with pt.for_range(…) as i:\n  F: for _ in pt.for_range(0, 3):",
+        ),
+        (if_in_an_if, pt.TraceError, "pt.if_ is no condition: write with pt.if_(…):\n  F: if pt.if_(t < 3):"),
+        (
+            pointer_arithmetic,
+            pt.OperandError,
+            (
+                "pt.Pointer(pt.int32) has no arithmetic: p[i] is element i, and p.tensor((n,))[i : i + 1] stands as an address "
+                "operand\n  F: ptx.ld.global_.s32(k.p + 4)"
+            ),
+        ),
+        (
+            address_in_brackets,
+            pt.OperandError,
+            (
+                "ld.global.s32: operand a takes an address in .global, not a list of 1: a tensor or a pointer stands alone; "
+                "t[i : i + 1] begins at element i\n  F: ptx.ld.global_.s32([k.p])"
+            ),
+        ),
+        (
+            mapa_of_an_element,
+            pt.OperandError,
+            (
+                "pt.mapa takes a tensor or mbarrier in shared memory, not a run-time float32; s[i : i + 1] is the region that "
+                "begins at element i\n  F: pt.mapa(pt.alloc_shared((4,), pt.float32)[0], 1)"
+            ),
+        ),
+        (
+            array_as_a_number,
+            pt.OperandError,
+            "int32 * a ndarray: a ndarray is no number\n  F: k.N[t] * np.ones(3, np.int32)",
+        ),
+        (
+            numpy_number_of_another_dtype,
+            pt.OperandError,
+            (
+                "storing into pt.Tensor((16,), pt.int32, TileLayout(S[16])): the value is int64 and must be int32; convert it "
+                "with pt.cast(value, pt.int32)\n  F: k.N[t] = np.int64(2)"
+            ),
+        ),
+        (
+            power,
+            pt.TraceError,
+            (
+                "float32 has no operator **, because PTX has no instruction for it: write a * a, or pt.pow(a, b)\n"
+                "  F: k.A[t, 0] ** 2"
+            ),
+        ),
+        (
+            matrix_product,
+            pt.TraceError,
+            (
+                "float32 has no operator @, because PTX has no instruction for it: name a form such as ptx.fma.rn.f32 or an "
+                "mma\n  F: k.A[t, 0] @ k.A[t, 1]"
+            ),
+        ),
+        (
+            quotient_and_remainder,
+            pt.TraceError,
+            (
+                "int32 has no operator divmod(), because PTX has no instruction for it: write a // b and a % b\n"
+                "  F: divmod(k.N[t], 3)"
+            ),
+        ),
+        (
+            rounding,
+            pt.TraceError,
+            (
+                "float32 has no operator round(), because PTX has no instruction for it: write pt.round(value), which stays a "
+                'float32, or pt.cast(value, pt.int32, "rni")\n  F: round(k.A[t, 0])'
+            ),
+        ),
+        (
+            function_of_math,
+            pt.TraceError,
+            (
+                "a run-time float32 was used as float(): its value exists only when the kernel runs; use pt.cast, and pt.exp, "
+                "pt.floor … for what math has\n  F: float(k.A[t, 0])"
+            ),
+        ),
+        (
+            array_as_an_index,
+            pt.LayoutError,
+            "an index is an integer, a run-time integer or a slice, not array([0, 0, 0])\n  F: k.N[np.zeros(3, int)]",
+        ),
+        (
+            float_as_an_index,
+            pt.LayoutError,
+            "an index is an integer, not pt.float32(1.0)\n  F: k.N[pt.float32(1)]",
+        ),
+        (pattern_as_a_number, pt.LayoutError, "a pattern is 'a (b c) -> b a c'; 1 has no ->"),
+        (
+            order_of_other_things,
+            pt.LayoutError,
+            "permute needs each of the dimensions 0 to 1 once, not ('1', 0)",
+        ),
+    ],
+)
+def test_messages(body: Callable[..., object], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind) as caught:
+        _traced(body)
+    assert text(caught.value) == message.replace("F:", "test_newcomer.py:N:")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: DESCRIBED[1, 1],
+        lambda: DESCRIBED[1:],
+        lambda: DESCRIBED.__setitem__((0, 0), 1),
+        lambda: DESCRIBED.view(16),
+        lambda: DESCRIBED.permute(1, 0),
+        lambda: DESCRIBED.rearrange("a b -> b a"),
+    ],
+)
+def test_a_description_has_no_elements(use: Callable[[], object]) -> None:
+    with pytest.raises(pt.TraceError) as caught:
+        use()
+    assert str(caught.value) == (
+        "pt.Tensor((4, 4), pt.float32) describes an argument; it has elements only inside a kernel's trace"
+    )
+
+
+def test_parameters_are_a_mapping() -> None:
+    with pytest.raises(pt.TraceError) as caught:
+        pt.ModuleBuilder().entry("k", [("A", pt.float32)])  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        "params maps names to descriptions, as in {\"A\": pt.Tensor((32,), pt.float32)}; [('A', pt.float32)] does not"
+    )
+    with pytest.raises(pt.TraceError, match="^3 cannot name a parameter in PTX"):
+        pt.ModuleBuilder().entry("k", {3: pt.float32})  # type: ignore[dict-item]
+
+
+def test_a_pointer_is_not_iterated_over() -> None:
+    """Without an end of its own, Python's old protocol would ask for element after element for ever."""
+
+    def body(k, t):
+        with pytest.raises(TypeError) as caught:
+            list(k.p)
+        assert str(caught.value) == "a pt.Pointer is not iterated over: index it, or use pt.for_range"
+
+    _traced(body)
+
+
+def test_what_is_fine() -> None:
+    """NumPy's numbers, a block made before its with, an exception caught inside its block."""
+
+    def body(k, t):
+        once = pt.for_range(0, 2)
+        with once as i:
+            k.N[t] = i + np.int32(1)
+        with pt.if_(t < np.uint32(8)):
+            try:
+                raise ValueError
+            except ValueError:
+                k.N[t] = np.int32(7)
+        k.A[t, np.int64(0)] = np.float32(0.5)
+        k.A.permute(np.int64(1), 0)[np.array(1), t] = np.float64(0.25)
+
+    numbers, floats = np.zeros(16, np.int32), np.zeros((16, 4), np.float32)
+    pt.emulator.launch(_traced(body), "k", 1, 16, [floats, numbers, np.zeros(1, np.int32)])
+    assert numbers.tolist() == [7] * 8 + [2] * 8
+    assert floats[:, :2].tolist() == [[0.5, 0.25]] * 16
