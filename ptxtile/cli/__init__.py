@@ -85,9 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         "--along", type=int, default=0, metavar="DIM", help="the dimension that the lanes go along"
     )
 
-    measure = commands.add_parser("measure", help="what instructions cost: latency, throughput, their SASS")
-    measuring.add_arguments(measure)
-
+    measuring.add_parser(commands)
     doctor = commands.add_parser("doctor", help="what this installation has and where")
     for command in (check, forms, explain, layout, doctor):
         command.add_argument("--json", action="store_true", help="answer in JSON")

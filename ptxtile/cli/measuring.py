@@ -11,11 +11,12 @@ from pathlib import Path
 import ptxtile as pt
 from ptxtile.cli import UsageFault
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["add_parser", "run"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `ptxtile measure`."""
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command `measure` and its options."""
+    parser = commands.add_parser("measure", help="what instructions cost: latency, throughput, their SASS")
     parser.add_argument(
         "patterns", nargs="*", metavar="PATTERN", help="globs of spellings: 'fma.*' 'cvt.rn.*'"
     )

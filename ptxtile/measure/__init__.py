@@ -14,10 +14,10 @@ from pathlib import Path
 import ptxtile as pt
 from ptxtile import driver
 from ptxtile.measure.chain import find
-from ptxtile.measure.prepare import prepare
+from ptxtile.measure.preparation import prepare
 from ptxtile.measure.records import Record, read
-from ptxtile.measure.run import run
-from ptxtile.measure.table import compare, table
+from ptxtile.measure.supervision import run
+from ptxtile.measure.text import compare, table
 
 __all__ = ["Record", "compare", "measure", "prepare", "read", "run", "table"]
 

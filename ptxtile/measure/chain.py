@@ -5,6 +5,7 @@ A *way* says how one step of a chain leads to the next:
     direct     the destination is the next step's source
     fibonacci  zₙ₊₁ = op(zₙ, zₙ₋₁): every result is read twice, so that two steps cannot be merged into one
     linked     through a link (`links`) of another type, or one that the assembler cannot look through
+    chase      what a load returns is the next one's address (`memory`)
 
 `candidates` lists the ways of a form in the order in which they are tried; the first whose SASS proves itself is used.
 """
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 import ptxtile as pt
 from ptxtile.measure.links import bits, opaque, path
+from ptxtile.measure.memory import SPACES
 from ptxtile.measure.values import immediate
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ class Way:
 
     signature: int
     position: int
-    kind: Literal["direct", "fibonacci", "linked", "link"]
+    kind: Literal["direct", "fibonacci", "linked", "link", "chase"]
     second: int = -1
 
 
@@ -65,14 +67,16 @@ def usable(form: Form, target: str) -> list[int]:
 
 
 def _plain(signature: Signature) -> bool:
-    return all(
-        operand.kind in ("value", "vector")
-        and (operand.carrier in ("pred", "b16", "b32", "f32", "b64", "f64", "b128"))
-        and not (
-            operand.kind == "vector" and any(each.carrier != operand.carrier for each in operand.elements)
-        )
-        for operand in signature.operands
-    )
+    return all(_value(operand) or _cell(operand) for operand in signature.operands)
+
+
+def _value(operand: Operand) -> bool:
+    carriers = {operand.carrier, *(each.carrier for each in operand.elements)}
+    return operand.kind in ("value", "vector") and len(carriers) == 1 and bits(operand.carrier or "") > 0
+
+
+def _cell(operand: Operand) -> bool:
+    return operand.kind == "address" and operand.space in SPACES and not operand.elements
 
 
 def refusal(form: Form, target: str) -> str:
@@ -97,7 +101,8 @@ def _sources(signature: Signature) -> list[int]:
     return [
         index
         for index, each in enumerate(signature.operands)
-        if each.role == "in" and each.register and immediate(each) is None
+        if each.role == "in" and each.kind != "address" and each.register and immediate(each) is None
+        if each.name != "cache_policy"
     ]
 
 
@@ -114,6 +119,9 @@ def candidates(form: Form, target: str) -> Iterator[Way]:
             continue
         result = outs[0]
         places = _sources(signature)
+        if form.opcode in ("ld", "ldu", "ldmatrix"):
+            yield Way(number, next(i for i, each in enumerate(signature.operands) if _cell(each)), "chase")
+            continue
         same = [place for place in places if _same(signature.operands[place], result)]
         for place in same:
             yield Way(number, place, "direct")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxtile import driver
+from ptxtile.measure.memory import CELLS
 from ptxtile.measure.plan import Batch, Case, Rate, batches, image_of
 from ptxtile.measure.values import image
 
@@ -25,7 +26,8 @@ WARPS = (1, 2, 4, 8, 16, 32)
 REPEATS = 7
 _PASSES = 2
 _SLOT = 32 * 16
-_SLOTS = [driver.Slot("Q", 0, 8), driver.Slot("Q", 8, 8), driver.Slot("I", 16, 4), driver.Slot("I", 20, 4)]
+_SLOTS = [*(driver.Slot("Q", 8 * i, 8) for i in range(3)), driver.Slot("I", 24, 4), driver.Slot("I", 28, 4)]
+_BOUNDARY = 1 << 16
 
 CLOCK = """.version 8.0
 .target sm_90
@@ -57,7 +59,13 @@ class _Ground:
 
     operands: driver.DeviceBuffer
     times: driver.DeviceBuffer
+    room: driver.DeviceBuffer
     ordinal: int
+
+    @property
+    def cells(self) -> int:
+        """Where the cells of pointer chases begin, on a boundary of 64 KiB."""
+        return -(-self.room.address // _BOUNDARY) * _BOUNDARY
 
 
 def _ground(ordinal: int) -> _Ground:
@@ -65,8 +73,13 @@ def _ground(ordinal: int) -> _Ground:
     operands = driver.DeviceBuffer(len(data), ordinal)
     held = ctypes.create_string_buffer(data, len(data))
     driver.copy_to_device(operands.address, ctypes.addressof(held), len(data), ordinal=ordinal)
+    times = driver.DeviceBuffer(_SLOT * 256, ordinal)
+    made = _Ground(operands, times, driver.DeviceBuffer(CELLS + _BOUNDARY, ordinal), ordinal)
+    driver.fill(made.cells, 0, CELLS, ordinal=ordinal)
+    cell = (ctypes.c_uint64 * 2)(made.cells, made.cells)
+    driver.copy_to_device(made.cells, ctypes.addressof(cell), 16, ordinal=ordinal)
     driver.synchronize(ordinal)
-    return _Ground(operands, driver.DeviceBuffer(_SLOT * 256, ordinal), ordinal)
+    return made
 
 
 def _read(ground: _Ground, launches: int) -> list[list[int]]:
@@ -88,7 +101,15 @@ def _time(
     number = 0
     for _ in range(repeats):
         for launch in launchers:
-            launch([ground.times.address + _SLOT * number, ground.operands.address, rate.trips, _PASSES])
+            launch(
+                [
+                    ground.times.address + _SLOT * number,
+                    ground.operands.address,
+                    ground.cells,
+                    rate.trips,
+                    _PASSES,
+                ]
+            )
             number += 1
     found: list[list[int]] = [[], []]
     for index, times in enumerate(_read(ground, number)):

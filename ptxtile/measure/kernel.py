@@ -14,6 +14,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ptxtile.measure import memory
 from ptxtile.measure.chain import Way
 from ptxtile.measure.links import Link, opaque, path
 from ptxtile.measure.values import immediate, offset, pattern_of, rotation
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Shape", "entry", "header", "link_of", "step_text"]
 
-_PARAMETERS = ".param .u64 out, .param .u64 in, .param .u32 trips, .param .u32 passes"
+_PARAMETERS = ".param .u64 out, .param .u64 in, .param .u64 cells, .param .u32 trips, .param .u32 passes"
 _CARRY_IN = frozenset(["addc", "subc", "madc"])
 
 
@@ -93,6 +94,8 @@ class _Writer:
     def value(self, operand: Operand, turn: int) -> tuple[str, ...]:
         """The registers of an operand that is no link of the chain, in turn `turn`."""
         carrier = operand.carrier or "b32"
+        if operand.name == "cache_policy":
+            return (self.policy(),)
         pattern = pattern_of(operand.type)
         turns = rotation(carrier, operand.length)
         names = []
@@ -103,6 +106,14 @@ class _Writer:
             names.append(self.constants[key])
         return tuple(names)
 
+    def policy(self) -> str:
+        """A cache policy, which must be one that `createpolicy` made."""
+        key = ("b64", "policy", 0)
+        if key not in self.constants:
+            self.constants[key] = self.register("b64")
+            self.preamble.append(f"createpolicy.fractional.L2::evict_first.b64 {self.constants[key]}, 1.0;")
+        return self.constants[key]
+
     def fresh(self, operand: Operand, turn: int) -> tuple[str, ...]:
         carrier, pattern = operand.carrier or "b32", pattern_of(operand.type)
         return tuple(self.loaded(carrier, pattern, turn, element) for element in range(operand.length))
@@ -112,6 +123,9 @@ class _Writer:
         assert self.form is not None and self.signature is not None
         written = []
         for index, operand in enumerate(self.signature.operands):
+            if operand.kind == "address":
+                written.append(f"[{given[index][0]}]" if index in given else memory.address(operand))
+                continue
             literal = immediate(operand)
             if operand.role == "out":
                 names = result
@@ -149,10 +163,19 @@ class _Chain:
         if signature is None:
             kind = {"f32": "float", "f64": "double"}.get(writer.carrier, "int")
             self.x: tuple[str, ...] = (writer.loaded(writer.carrier, kind, number),)
-            self.live = [(self.x, writer.carrier)]
+            self.live: list[tuple[tuple[str, ...], str]] = [(self.x, writer.carrier)]
             return
         source = signature.operands[way.position]
         result = next(each for each in signature.operands if each.role == "out")
+        if way.kind == "chase":
+            shared = memory.is_shared(source.space)
+            self.x = (writer.register("b32" if shared else "b64"),)
+            writer.preamble.append(
+                f"mov.b32 {self.x[0]}, %room;" if shared else f"mov.b64 {self.x[0]}, %cells;"
+            )
+            self.live = [(self.x, "b32" if shared else "b64"), (("%acc",), "b32")]
+            self.d = tuple(writer.register(result.carrier or "b32") for _ in range(result.length))
+            return
         self.x = writer.fresh(source, number)
         self.live = [(self.x, source.carrier or "b32")]
         if way.kind == "fibonacci":
@@ -172,6 +195,11 @@ class _Chain:
             last, before = (self.x, self.y) if turn % 2 == 0 else (self.y, self.x)
             given = {way.position: last, way.second: before}
             return self._carry([writer.instruction(before, given, turn)], before[0], turn)
+        if way.kind == "chase":
+            operands = writer.signature.operands
+            result = next(each for each in operands if each.role == "out")
+            after = memory.next_address(operands[way.position], result, self.d, self.x[0], writer.register)
+            return [writer.instruction(self.d, {way.position: self.x}, turn), *after]
         assert writer.link is not None
         lines = self._carry([writer.instruction(self.d, {way.position: self.x}, turn)], self.d[0], turn)
         return [*lines, *writer.linked(writer.link, self.d[0], self.x[0], turn, self.number)]
@@ -219,8 +247,14 @@ def entry(name: str, form: Form | None, way: Way, shape: Shape, link_name: str =
                 else:
                     sink.append(f"@%never st.global.{carrier} [%mine], {register};")
     declarations = [f".reg .{carrier} %{carrier}_<{count}>;" for carrier, count in writer.counts.items()]
+    where = memory.DECLARATIONS, memory.OPENING
+    if writer.signature is None or not any(each.kind == "address" for each in writer.signature.operands):
+        where = "", ""
     return _ENTRY.format(
         name=name,
+        threads=32 if way.kind == "chase" else 1024,
+        memory=where[0],
+        opening=where[1],
         parameters=_PARAMETERS,
         declarations="\n".join(declarations),
         preamble="\n".join(writer.preamble),
@@ -233,19 +267,19 @@ def entry(name: str, form: Form | None, way: Way, shape: Shape, link_name: str =
 # store is timed.
 _ENTRY = """
 .visible .entry {name}({parameters})
-.maxntid 1024
+.maxntid {threads}
 {{
 .reg .u64 %out, %in, %mine, %t0, %t1, %slot;
 .reg .u32 %trips, %passes, %count, %thread, %warp, %block;
 .reg .pred %again, %never;
-{declarations}
+{memory}{declarations}
 ld.param.u64 %out, [out];
 ld.param.u64 %in, [in];
 ld.param.u32 %trips, [trips];
 ld.param.u32 %passes, [passes];
 mov.u32 %thread, %tid.x;
 mad.wide.u32 %mine, %thread, 16, %in;
-{preamble}
+{opening}{preamble}
 PASS:
 bar.sync 0;
 mov.u32 %count, %trips;

@@ -53,6 +53,7 @@ def opaque(carrier: str) -> Link | None:
     """
     name = (f"link.opaque.{carrier}",)
     select = ("b32", "identity")
+    lines: tuple[str, ...]
     if bits(carrier) == 32:
         if carrier == "b32":
             return Link(("prmt.b32 {d}, {s}, {s}, {c0};",), (), (select,), name)
@@ -90,6 +91,7 @@ def path(source: str, target: str) -> Link | None:
 
 
 def _width(wide: int, narrow: int) -> Link:
+    lines: tuple[str, ...]
     if wide == narrow:
         return Link((f"mov.b{wide} {{d}}, {{s}};",))
     if (wide, narrow) == (64, 32):  # both halves are needed, or the unneeded one would not be computed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import ptxtile as pt
 from ptxtile import driver
-from ptxtile.measure import sass
+from ptxtile.measure import memory, sass
 from ptxtile.measure.chain import Way, candidates, find, refusal
 from ptxtile.measure.kernel import Shape, entry, header, link_of, step_text
-from ptxtile.measure.links import ANCHORS
+from ptxtile.measure.links import ANCHORS, DECLARED
 from ptxtile.measure.plan import Batch, Case, Rate, load, store
 
 if TYPE_CHECKING:
@@ -118,7 +118,10 @@ def _registers(each: _Try) -> int:
 
 
 def _shapes(each: _Try, weight: float) -> list[Shape]:
-    """Dependent short and long, independent short and long: bodies of a few hundred instructions."""
+    """Dependent short and long, independent short and long: bodies of a few hundred instructions.
+
+    A chase has no independent chains: all its threads read one address, which is no measure of bandwidth.
+    """
     long = next((n for n in (48, 24, 12) if n * weight <= 400), 8)
     registers = _registers(each)
     chains = 8 if registers <= 2 and weight <= 8 else 4 if registers <= 4 and weight <= 32 else 2
@@ -131,10 +134,27 @@ def _shapes(each: _Try, weight: float) -> list[Shape]:
     ]
 
 
+def _references(each: _Try, proof: Mapping[str, float]) -> tuple[str, ...]:
+    """What a step's links add to the instruction; a link that the assembler saved adds nothing."""
+    if each.form is None:
+        return ()
+    if ".cc" in each.form.modifiers or each.form.opcode in ("addc", "subc", "madc"):
+        return (DECLARED,)
+    link = link_of(each.form, each.way, each.spelling)
+    named = link.references if link else ()
+    if each.way.kind == "chase":
+        named = memory.references(each.form.signatures[each.way.signature])
+    seen = {"lop3.b32": "LOP3.LUT"}
+    return tuple(name for name in named if name == DECLARED or seen.get(name, "PRMT") in proof)
+
+
 def _case(each: _Try, name: str, shapes: Sequence[Shape], code: _Code) -> Case | str:
     rates: list[Rate | None] = []
     notes = []
     for first, trips in ((0, 8), (2, 16)):
+        if each.way.kind == "chase" and first:
+            rates.append(None)
+            continue
         steps = shapes[first + 1].unroll - shapes[first].unroll
         chains = shapes[first].chains
         proof = _prove(code, name, steps * chains, first)
@@ -143,21 +163,18 @@ def _case(each: _Try, name: str, shapes: Sequence[Shape], code: _Code) -> Case |
             rates.append(None)
         else:
             rates.append(Rate(f"{name}_{first}", f"{name}_{first + 1}", steps, chains, trips, proof))
-    if rates[0] is not None and rates[1] is None:
+    if rates[0] is not None and rates[1] is None and each.way.kind != "chase":
         # Neighbouring chains were merged (two scalars into a pair, say): one chain a thread, and warps enough.
         rates[1] = replace(rates[0], trips=16)
     if rates == [None, None]:
         return notes[0]
-    link = link_of(each.form, each.way, each.spelling)
-    references = link.references if link and each.form else ()
-    if each.form and (".cc" in each.form.modifiers or each.form.opcode in ("addc", "subc", "madc")):
-        references = (*references, "declared")
+    shown = next(rate.sass for rate in rates if rate is not None)
     return Case(
         spelling=each.spelling,
         family=each.form.signatures[each.way.signature].source.partition(".")[0] if each.form else "link",
         way=each.way.kind,
         chain=step_text(each.form, each.way, each.spelling),
-        references=references,
+        references=_references(each, shown),
         dependent=rates[0],
         independent=rates[1],
         note="; ".join(notes),
