@@ -40,15 +40,24 @@ def wgmma_words(columns: int) -> TileLayout:
     return S[(4, 2, 8, columns // 4, 4) : (1 @ wid_in_wg, 1, 4 @ laneid, 2, 1 @ laneid)]
 
 
-def wgmma_metadata(selector: int = 0) -> TileLayout:
-    """Metadata of sparse wgmma, 16-bit types and .tf32: 64 x 1 words, one for each row of A (PTX ISA 9.7.15.6.1).
+def wgmma_metadata(itemsize: int = 2, selector: int = 0) -> TileLayout:
+    """Metadata of sparse wgmma by halves of a word (PTX ISA 9.7.15.6.1): what four groups of A's elements keep.
 
-    Row 16 w + 8 h + lane / 4 is the word of lane % 4 == 2 selector + h; the other two lanes' words are not read.
+    A row of A has four such halves if its elements are of 8 bits, two otherwise. Of 16-bit elements and .tf32, row
+    16 w + 8 h + g, half c is with lane 4 g + 2 selector + c, and h is its half of the register; the other two lanes of
+    each four are not read. Of 8-bit elements half c is with lane 4 g + 2 (c / 2) + h, and c % 2 is the register's half.
     """
-    if selector not in (0, 1) or isinstance(selector, bool):
-        raise LayoutError(f"the sparsity selector is 0 or 1, not {selector!r}")
-    rows = S[(4, 2, 8, 1) : (1 @ wid_in_wg, 1 @ laneid, 4 @ laneid, 1)]
-    return rows + 2 @ laneid if selector else rows
+    if itemsize not in (1, 2, 4):
+        raise LayoutError(f"A of wgmma has elements of 1, 2 or 4 bytes, not {itemsize!r}")
+    if selector not in ((0,) if itemsize == 1 else (0, 1)) or isinstance(selector, bool):
+        due = "0" if itemsize == 1 else "0 or 1"
+        raise LayoutError(
+            f"the sparsity selector is {due} for elements of {itemsize} bytes, not {selector!r}"
+        )
+    if itemsize == 1:
+        return S[(4, 2, 8, 2, 2) : (1 @ wid_in_wg, 1 @ laneid, 4 @ laneid, 2 @ laneid, 1)]
+    halves = S[(4, 2, 8, 2) : (1 @ wid_in_wg, 1, 4 @ laneid, 1 @ laneid)]
+    return halves + 2 @ laneid if selector else halves
 
 
 def wgmma_registers(count: int) -> TileLayout:

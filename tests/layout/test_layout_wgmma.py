@@ -59,14 +59,29 @@ def test_pairs_of_float16_are_an_accumulator_packed(n):
     assert wgmma_accumulator(n).pack(2).canonicalize() == wgmma_words(n // 2).canonicalize()
 
 
-@pytest.mark.parametrize("selector", [0, 1])
-def test_metadata(selector):
-    """A word a row: two lanes of each four, the selector says which."""
-    found = elements(wgmma_metadata(selector), 1)
-    for (thread, i), (row, _) in found.items():
-        lane = thread % 32
-        assert i == 0 and lane % 4 // 2 == selector
-        assert row == thread // 32 * 16 + lane // 4 + 8 * (lane % 2)
+def second_metadata(itemsize, selector):
+    """{(thread, half of its register): (row, half of the row)}, from CUTLASS's layouts of metadata (mma_traits for SM90
+    sparse GMMA): thread bits and value steps as strides over row + 64 * column, columns of 16 bits in all of a half."""
+    columns = {1: 16, 2: 16, 4: 8}[itemsize]
+    made = {}
+    for bit0, bit1, group, warp in np.ndindex(2, 2, 8, 4):
+        thread = warp * 32 + group * 4 + bit1 * 2 + bit0
+        for value in range(2):
+            index = group + 16 * warp
+            if itemsize == 1:
+                index += bit0 * 8 + bit1 * 2048 + value * 64 * columns
+            elif bit1 == selector:
+                index += bit0 * 64 * columns + value * 8
+            else:
+                continue
+            made[thread, value] = (index % 64, index // 64 // columns)
+    return made
+
+
+@pytest.mark.parametrize(("itemsize", "selector"), [(1, 0), (2, 0), (2, 1), (4, 0), (4, 1)])
+def test_metadata_has_a_second_source(itemsize, selector):
+    layout = wgmma_metadata(itemsize, selector)
+    assert elements(layout, 4 if itemsize == 1 else 2) == second_metadata(itemsize, selector)
 
 
 def test_registers_are_warps_lanes_and_places():
@@ -80,7 +95,9 @@ def test_registers_are_warps_lanes_and_places():
         (lambda: wgmma_accumulator(264), "wgmma has N from 8 to 256 in steps of 8, not 264"),
         (lambda: wgmma_a(8), "A of wgmma has elements of 1, 2 or 4 bytes, not 8"),
         (lambda: wgmma_words(6), "a fragment of wgmma has a multiple of 4 columns of words, not 6"),
-        (lambda: wgmma_metadata(2), "the sparsity selector is 0 or 1, not 2"),
+        (lambda: wgmma_metadata(2, 2), "the sparsity selector is 0 or 1 for elements of 2 bytes, not 2"),
+        (lambda: wgmma_metadata(1, 1), "the sparsity selector is 0 for elements of 1 bytes, not 1"),
+        (lambda: wgmma_metadata(3), "A of wgmma has elements of 1, 2 or 4 bytes, not 3"),
         (lambda: wgmma_registers(0), "a fragment has a positive number of registers, not 0"),
     ],
 )
