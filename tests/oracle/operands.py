@@ -34,7 +34,8 @@ def write(signature: Signature) -> tuple[list[str], tuple[Shape, ...]]:
     """The operands' texts and shapes: registers where they may stand, else the least literal."""
     registers = Registers()
     lists = sum(operand.kind == "list" for operand in signature.operands)
-    stores = not any(operand.role == "out" for operand in signature.operands)
+    # What writes nothing to a register and names more than an address writes to memory.
+    stores = len(signature.operands) > 1 and all(operand.role != "out" for operand in signature.operands)
     pairs = [_one(operand, registers, lists, stores) for operand in signature.operands]
     return [text for text, _ in pairs], tuple(shape for _, shape in pairs)
 
