@@ -40,8 +40,27 @@ class UsageFault(Exception):
     """A question that cannot be answered: a file that is not there, options that do not go together."""
 
 
+def _layout_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    layout = commands.add_parser("layout", help="draw a layout, in the terminal or as SVG")
+    layout.add_argument("layout", help="'S[(8, 4) : (4 @ laneid, 1)]', 'ComposeLayout(3, 3, 3, S[8, 64])'")
+    layout.add_argument(
+        "--shape", metavar="R,C", help="the shape to see it in, as 8,16; without it its extents"
+    )
+    layout.add_argument("--svg", metavar="FILE", help="write an SVG file (- for standard output)")
+    layout.add_argument(
+        "--bits", type=int, metavar="N", help="width of an element, for the banks of shared memory"
+    )
+    layout.add_argument(
+        "--access", type=int, metavar="BYTES", help="show one access of a warp and its bank conflicts"
+    )
+    layout.add_argument(
+        "--along", type=int, default=0, metavar="DIM", help="the dimension that the lanes go along"
+    )
+    return layout
+
+
 def _parser() -> argparse.ArgumentParser:
-    from ptxtile.cli import measuring
+    from ptxtile.cli import measuring  # not above: it imports this module
 
     parser = argparse.ArgumentParser(
         prog="ptxtile",
@@ -69,22 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     explain = commands.add_parser("explain", help="signatures of a form: operands, targets, versions")
     explain.add_argument("form", help="a spelling")
 
-    layout = commands.add_parser("layout", help="draw a layout, in the terminal or as SVG")
-    layout.add_argument("layout", help="'S[(8, 4) : (4 @ laneid, 1)]', 'ComposeLayout(3, 3, 3, S[8, 64])'")
-    layout.add_argument(
-        "--shape", metavar="R,C", help="the shape to see it in, as 8,16; without it its extents"
-    )
-    layout.add_argument("--svg", metavar="FILE", help="write an SVG file (- for standard output)")
-    layout.add_argument(
-        "--bits", type=int, metavar="N", help="width of an element, for the banks of shared memory"
-    )
-    layout.add_argument(
-        "--access", type=int, metavar="BYTES", help="show one access of a warp and its bank conflicts"
-    )
-    layout.add_argument(
-        "--along", type=int, default=0, metavar="DIM", help="the dimension that the lanes go along"
-    )
-
+    layout = _layout_parser(commands)
     measuring.add_parser(commands)
     doctor = commands.add_parser("doctor", help="what this installation has and where")
     for command in (check, forms, explain, layout, doctor):
