@@ -29,7 +29,8 @@ class Context:
 
     `quick` lets labels, plain `.loc` lines, declarations that differ from an earlier one only in their name, and long
     lists of numbers be read without the grammar. `prefixes` are the qualifiers of declarations met so far, `registers`
-    the type and vector length of those that declare registers, `headers` the functions met, by all but their names.
+    the type and vector length of those that declare registers, `headers` the functions met, by all but their names, `heads`
+    what spellings and the shapes of their operands were bound to.
     """
 
     scanner: Scanner
@@ -38,6 +39,7 @@ class Context:
     prefixes: dict[str, tuple[syntax.Prefix, ...]] = field(default_factory=dict)
     registers: dict[str, tuple[str, int]] = field(default_factory=dict)
     headers: dict[str, syntax.HeaderNode] = field(default_factory=dict)
+    heads: dict[str, dict[tuple[Shape, ...], Bound]] = field(default_factory=dict)
     quick: bool = True
 
 
@@ -64,6 +66,29 @@ class Refused(Fault):
         self.start = start
 
 
+def quick(context: Context, text: str, scope: Scope) -> Optional[Instruction]:
+    """An instruction of words, literals and plain addresses, whose spelling was met with such operands before.
+
+    None if it is anything else, or something is wrong with it: then `read` is to read it.
+    """
+    parts = text.split(None, 1)
+    try:
+        guard = None
+        if text[0] == "@":
+            guard = scope.guards[parts[0]]
+            parts = parts[1].split(None, 1)
+        known = context.heads[parts[0]]
+        written = parts[1].split(", ") if len(parts) == 2 else []
+        memo = scope.operands
+        operands = tuple(map(memo.__getitem__, written))
+        form, signature, limited = known[tuple(map(memo.shapes.__getitem__, written))]
+        if limited:
+            table.check_literals(form, signature, operands)
+    except (KeyError, IndexError, Fault, Mismatch, OperandError):
+        return None
+    return Instruction(form, operands, guard, signature)
+
+
 def read(context: Context, text: str, start: int, end: int, scope: Scope) -> Instruction:
     """The instruction in `text` from start to end, without its semicolon; Faults are at offsets of `text`."""
     if end - start > _LONGEST:
@@ -74,7 +99,7 @@ def read(context: Context, text: str, start: int, end: int, scope: Scope) -> Ins
     plan = context.plans.get(key)
     if plan is not None:
         try:
-            return _build(plan, parts[1::2], scope)
+            return _build(context, plan, parts[1::2], scope)
         except (Fault, Mismatch, FormError, OperandError):
             pass  # the grammar says what is wrong, and where
     return _new(context, statement, start, key, scope)
@@ -96,7 +121,7 @@ def _new(context: Context, text: str, start: int, key: str, scope: Scope) -> Ins
     try:
         if node.guard is not None:
             _guard(plan, node.guard.text, scope, start + node.guard.start)
-        instruction = _build(plan, leaves, scope)
+        instruction = _build(context, plan, leaves, scope)
     except Fault as fault:
         raise Fault(fault.message, fault.position or at, fault.hint) from None
     except Mismatch:
@@ -156,7 +181,7 @@ def _covers(context: Context, planner: Planner, text: str) -> bool:
     return [(each.start(), each[0]) for each in atoms] == [(leaf.start, leaf.text) for leaf in planner.leaves]
 
 
-def _build(plan: Plan, leaves: list[str], scope: Scope) -> Instruction:
+def _build(context: Context, plan: Plan, leaves: list[str], scope: Scope) -> Instruction:
     """The instruction of a plan; raises Fault, Mismatch, FormError, OperandError."""
     at, builds, words = plan.spelling, plan.builds, scope.words
     spelling, rest = leaves[at], leaves[at + 1 :]
@@ -171,7 +196,7 @@ def _build(plan: Plan, leaves: list[str], scope: Scope) -> Instruction:
     known = plan.known.get(spelling)
     bound = None if known is None else known.get(shapes)
     if bound is None:
-        bound = _bind(plan, spelling, shapes, operands)
+        bound = _bind(context, plan, spelling, shapes, operands)
     if bound.limited:
         table.check_literals(bound.form, bound.signature, operands)
     guard = _guard(plan, leaves[0], scope, 0) if plan.guarded else None
@@ -189,7 +214,9 @@ def _operands(plan: Plan, leaves: list[str], scope: Scope, form: Form) -> tuple[
     return table.indexed(form, operands) if plan.subscripts else operands
 
 
-def _bind(plan: Plan, spelling: str, shapes: tuple[Shape, ...], operands: tuple[Operand, ...]) -> Bound:
+def _bind(
+    context: Context, plan: Plan, spelling: str, shapes: tuple[Shape, ...], operands: tuple[Operand, ...]
+) -> Bound:
     """Operands with leaves of these shapes for the first time."""
     form = table.FORMS[spelling]
     signature = table.bind(form, operands)
@@ -200,6 +227,10 @@ def _bind(plan: Plan, spelling: str, shapes: tuple[Shape, ...], operands: tuple[
     if len(known) >= _MEMO_LENGTH:
         known.clear()
     known[shapes] = bound
+    if not plan.lists:
+        if len(context.heads) >= _MEMO_SIZE:
+            context.heads.clear()
+        context.heads.setdefault(spelling, {})[tuple([each.shape for each in operands])] = bound
     return bound
 
 

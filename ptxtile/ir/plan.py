@@ -24,7 +24,7 @@ from ptxtile.ir.operand import (
     Symbol,
     Vector,
 )
-from ptxtile.ir.scope import Mismatch, Offsets, Words
+from ptxtile.ir.scope import OFFSETS, Mismatch, Words
 from ptxtile.ir.syntax import (
     AddressNode,
     ArgumentsNode,
@@ -41,8 +41,6 @@ from ptxtile.ir.syntax import (
 from ptxtile.isa.form import Form, Shape, Signature
 
 Build = Callable[[Sequence[str], Words], Operand]
-
-OFFSETS = Offsets()
 
 
 class Leaf(NamedTuple):

@@ -41,7 +41,7 @@ class Reading:
         self.context = context
         self.report = report
         self.declarer = Declarer(table.is_type)
-        self.scope = Scope(None, table.is_special)
+        self.scope = Scope(None, table.is_special, context.scanner)
         self.frames: list[Frame] = []
         self.items: list[m.Item] = []
         self.uses: list[tuple[int, object]] = []
@@ -65,21 +65,39 @@ class Reading:
             self.report(fault)
             self.text = self.text[: fault.position]
         self._scan_labels()
-        position, length = 0, len(self.text)
-        match = self.context.scanner.piece.match
-        while position < length and not self.stopped:
-            found = match(self.text, position)
-            if found is None:
-                position = self._wrong(position)
-                continue
-            kind = found.lastgroup
-            if kind == "end":
-                break
-            assert kind is not None
-            position = self._piece(kind, found.start(kind), found.end())
+        self._pieces()
         if self.frames and not self.stopped and not cut:
             self.report(Fault("this { is never closed", self.frames[-1].start))
         return self._module()
+
+    def _pieces(self) -> None:
+        """Everything, piece by piece; the most frequent kind right here."""
+        text, context, uses = self.text, self.context, self.uses
+        match, quick_read, length = context.scanner.piece.match, instructions.quick, len(text)
+        position = 0
+        frame: Optional[Frame] = None
+        while position < length and not self.stopped:
+            found = match(text, position)
+            if found is None:
+                position = self._wrong(position)
+                continue
+            if found.lastindex == 1:
+                start = found.start(1)
+                if frame is not None:
+                    instruction = quick_read(context, found[1], frame.scope)
+                    if instruction is not None:
+                        frame.statements.append(instruction)
+                        uses.append((start, instruction))
+                        position = found.end()
+                        continue
+                kind = "plain"
+            else:
+                kind = found.lastgroup or ""
+                start = found.start(kind)
+                if kind == "end":
+                    break
+            position = self._piece(kind, start, found.end())
+            frame = self.frames[-1] if self.frames and context.quick else None
 
     def _piece(self, kind: str, start: int, end: int) -> int:
         """Read one piece; where to go on."""
@@ -192,7 +210,7 @@ class Reading:
             self.stopped = True
             raise Fault(f"blocks nested more than {_DEEPEST} deep", start)
         if scope is None:
-            scope = Scope(self.frames[-1].scope, table.is_special)
+            scope = Scope(self.frames[-1].scope, table.is_special, self.context.scanner)
         scope.labels, scope.prototypes = self.labels.get(start, (set(), set()))
         self.frames.append(Frame(scope, start, header))
 
@@ -308,7 +326,7 @@ class Reading:
         if self.frames:
             raise Fault("a function does not belong in the body of another", node.name.start)
         name, opens = node.name.text, self.text[end - 1] == "{"
-        scope = Scope(self.scope, table.is_special)
+        scope = Scope(self.scope, table.is_special, self.context.scanner)
         before = self.scope.find(name)
         if before is None:
             self.scope.declare(name, Symbol(name, "func"), node.name.start)

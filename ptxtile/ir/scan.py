@@ -31,7 +31,8 @@ class Scanner:
         self.atoms = re.compile(rf"({word}|-?{number})", flags)
         self.piece = re.compile(
             rf"{space}*(?:"
-            rf"(?P<plain>[@A-Za-z_$%][^;:]*(?:::[^;:]*)*;)"  # without a colon it is no label
+            rf"([@A-Za-z_$%][^;:{{(|\"]*);"  # group 1: an instruction whose commas part operands, or numbers in brackets
+            rf"|(?P<plain>[@A-Za-z_$%][^;:]*(?:::[^;:]*)*;)"  # without a colon it is no label
             rf"|(?P<label>{word}{space}*:(?!:)(?:{space}*{table}(?![A-Za-z0-9_$])[^;]*;)?)"
             rf"|(?P<instruction>[@A-Za-z_$%][^;]*;)"
             rf"|(?P<line>{loc}|{file}|{head})"
@@ -39,6 +40,10 @@ class Scanner:
             rf"|(?P<open>\{{)|(?P<close>\}})|(?P<end>\Z))",
             flags,
         )
+        # operands and guards of such an instruction
+        self.address = re.compile(rf"\[({word}|{number})(?:\+(-?{number}))?\]", flags)
+        self.atom = re.compile(rf"{word}|-?{number}", flags)
+        self.guard = re.compile(rf"@(!?)({word})", flags)
         # the rest of a variable's declaration, after its `=`
         self.initial = re.compile(rf"[^;\"]*(?:{string}[^;\"]*)*;", flags)
         # one name, perhaps with a range or an extent, after any qualifiers

@@ -8,7 +8,20 @@ from typing import Optional, Union
 
 from ptxtile.ir import constant
 from ptxtile.ir.constant import Fault
-from ptxtile.ir.operand import Integer, Label, Operand, Register, Selected, Sink, Special, Symbol, Vector
+from ptxtile.ir.instruction import Guard
+from ptxtile.ir.operand import (
+    Address,
+    Integer,
+    Label,
+    Operand,
+    Register,
+    Selected,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+)
+from ptxtile.ir.scan import Scanner
 from ptxtile.isa.form import Shape
 
 Named = Union[Register, Symbol, Label, Vector]
@@ -38,7 +51,7 @@ class Words(dict[str, Operand]):
         scope = self.scope
         found: Optional[Operand] = scope.declared.get(text)
         if found is None:
-            found = scope._in_range(text) or scope.meaning(text)
+            found = scope.numbered_register(text) or scope.meaning(text)
         self[text] = found
         return found
 
@@ -57,6 +70,68 @@ class Shapes(dict[str, Shape]):
         return found
 
 
+class Operands(dict[str, Operand]):
+    """Memo from what stands between two commas, a word, a literal or an address in brackets, to the operand.
+
+    `shapes` are theirs. Mismatch for anything that the grammar must read.
+    """
+
+    __slots__ = ("address", "atom", "shapes", "words")
+
+    def __init__(self, words: Words, address: re.Pattern[str], atom: re.Pattern[str]) -> None:
+        super().__init__()
+        self.words = words
+        self.address = address
+        self.atom = atom
+        self.shapes: dict[str, Shape] = {}
+
+    def __missing__(self, text: str) -> Operand:
+        if text[:1] == "[":
+            found = self._address(text)
+        elif self.atom.fullmatch(text):
+            found = self.words[text]
+        else:
+            raise Mismatch
+        self[text] = found
+        self.shapes[text] = found.shape
+        return found
+
+    def _address(self, text: str) -> Operand:
+        parts = self.address.fullmatch(text)
+        if parts is None:
+            raise Mismatch
+        base, offset = self.words[parts[1]], parts[2]
+        if offset is None:
+            if isinstance(base, (Register, Symbol, Integer, Special)):
+                return Address(base)
+        elif isinstance(base, (Register, Symbol, Special)):
+            return Address(base, OFFSETS[offset])
+        raise Mismatch
+
+    def clear(self) -> None:
+        super().clear()
+        self.shapes.clear()
+
+
+class Guards(dict[str, Guard]):
+    """Memo from `@p` or `@!p` to the guard that it is in one scope."""
+
+    __slots__ = ("guard", "words")
+
+    def __init__(self, words: Words, guard: re.Pattern[str]) -> None:
+        super().__init__()
+        self.words = words
+        self.guard = guard
+
+    def __missing__(self, text: str) -> Guard:
+        parts = self.guard.fullmatch(text)
+        register = None if parts is None else self.words[parts[2]]
+        if parts is None or not isinstance(register, Register) or register.type != "pred":
+            raise Mismatch
+        found = self[text] = Guard(register, parts[1] == "!")
+        return found
+
+
 class Offsets(dict[str, int]):
     """Memo from the text of an integer literal to its value."""
 
@@ -72,6 +147,9 @@ class Offsets(dict[str, int]):
         return found
 
 
+OFFSETS = Offsets()
+
+
 class Scope:
     """One scope. `special` says whether a name is a special register."""
 
@@ -79,8 +157,10 @@ class Scope:
         "declared",
         "externs",
         "fresh",
+        "guards",
         "labels",
         "numbered",
+        "operands",
         "parent",
         "prototypes",
         "ranges",
@@ -90,7 +170,7 @@ class Scope:
         "words",
     )
 
-    def __init__(self, parent: Optional[Scope], special: Callable[[str], bool]) -> None:
+    def __init__(self, parent: Optional[Scope], special: Callable[[str], bool], scanner: Scanner) -> None:
         self.parent = parent
         self.special = special
         self.declared: dict[str, Named] = {}
@@ -103,12 +183,14 @@ class Scope:
         self.prototypes: set[str] = set()
         self.words = Words(self)
         self.shapes = Shapes(self.words)
+        self.operands = Operands(self.words, scanner.address, scanner.atom)
+        self.guards = Guards(self.words, scanner.guard)
 
     # ---- declaring
 
     def declare(self, name: str, meaning: Named, start: int) -> None:
         """Give `name` a meaning in this scope; a second one is a Fault."""
-        if name in self.declared or name in self.labels or (self.ranges and self._in_range(name) is not None):
+        if name in self.declared or name in self.labels or (self.ranges and self.numbered_register(name) is not None):
             raise Fault(f"{name} is declared twice in the same scope", start)
         self.declared[name] = meaning
         if name[-1] in _DIGITS:
@@ -117,8 +199,8 @@ class Scope:
             self._forget()
 
     def _forget(self) -> None:
-        self.words.clear()
-        self.shapes.clear()
+        for memo in (self.words, self.shapes, self.operands, self.guards):
+            memo.clear()
 
     def declare_variable(self, name: str, space: str, linkage: str, start: int, element: int = 0) -> None:
         """Declare a variable; one that was `.extern` may be declared again.
@@ -181,7 +263,7 @@ class Scope:
 
     def _own(self, name: str) -> Optional[Named]:
         """What this scope itself says of a name, or None."""
-        found = self.declared.get(name) or self._in_range(name)
+        found = self.declared.get(name) or self.numbered_register(name)
         if found is None and name in self.prototypes:
             return Symbol(name, "proto")
         return Label(name) if found is None and name in self.labels else found
@@ -205,16 +287,15 @@ class Scope:
             scope = scope.parent
         return None
 
-    def _in_range(self, name: str) -> Optional[Named]:
-        if not self.ranges or name[-1] not in _DIGITS:
-            return None
+    def numbered_register(self, name: str) -> Optional[Named]:
+        """The register of that name of a range declared in this scope itself, or None."""
         prefix = name.rstrip(_DIGITS)
         found = self.ranges.get(prefix)
         if found is None:
             return None
         count, type_, vector = found
         digits = name[len(prefix) :]
-        if not _is_index(digits) or int(digits) >= count:
+        if not digits or (len(digits) > 9 and not _is_index(digits)) or int(digits) >= count:
             return None
         if digits[0] == "0" and len(digits) > 1:  # %r01 is %r1
             name = f"{prefix}{int(digits)}"
