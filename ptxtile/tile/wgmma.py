@@ -219,6 +219,6 @@ FAMILY = Family(
     ),
     guards="none",
     scopes="warpgroup",
-    judges=("ptxas", "H200"),
+    judges=("ptxas", "emulator", "H200"),
     issue=issue,
 )
