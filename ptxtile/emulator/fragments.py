@@ -65,6 +65,15 @@ def sum_registers(matrix: Bits, bits: int, width: int) -> Bits:
     return packed(parts, width)
 
 
+def lost_registers(lost: NDArray[np.bool_], bits: int, width: int) -> Bits | None:
+    """The shadow of `sum_registers` where these elements are undefined; None if all are defined."""
+    if not lost.any():
+        return None
+    kind = holder(bits)
+    every = kind.type((1 << bits) - 1)
+    return sum_registers(np.where(lost, every, kind.type(0)).astype(kind), bits, width)
+
+
 def matrix_words(count: int, transposed: bool) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """Of ldmatrix and stmatrix: by lane and piece, the lane that gives the row's address, and the byte in the row.
 

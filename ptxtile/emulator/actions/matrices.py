@@ -73,7 +73,7 @@ def ldmatrix(program: Program, site: Site) -> Control:
         rows = sources[0][:, lane] + byte
         return [rows[..., piece] for piece in range(rows.shape[-1])]
 
-    def deliver(lanes: Lanes, results: list[Bits], tainted: NDArray[np.bool_]) -> None:
+    def deliver(lanes: Lanes, results: list[Bits], shadows: list[Bits] | None) -> None:
         pieces = [_load(lanes, space, addresses, width) for addresses in results]
         if transposed:
             pieces = [_join(low, high) for low, high in zip(pieces[::2], pieces[1::2])]
@@ -117,7 +117,7 @@ def stmatrix(program: Program, site: Site) -> Control:
         rows = laid[0][:, lane] + byte
         return [rows[..., piece] for piece in range(rows.shape[-1])]
 
-    def deliver(lanes: Lanes, results: list[Bits], tainted: NDArray[np.bool_]) -> None:
+    def deliver(lanes: Lanes, results: list[Bits], shadows: list[Bits] | None) -> None:
         values = []
         for part, source in zip(parts, sources):
             value, shadow = source(lanes)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxtile.emulator import tensor_core
 from ptxtile.emulator.actions.bulk import named
-from ptxtile.emulator.actions.warps import by_warp
+from ptxtile.emulator.actions.warps import Lost, by_warp
 from ptxtile.emulator.fragments import (
     densified,
     factor_matrix,
+    lost_registers,
     metadata_nibbles,
     quad_matrix,
     quad_registers,
@@ -24,7 +24,6 @@ from ptxtile.emulator.fragments import (
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.operands import Write, reader, writer
 from ptxtile.emulator.program import Program, Site
-from ptxtile.emulator.registers import undefined
 from ptxtile.emulator.step import Control, control
 from ptxtile.emulator.widths import Bits, bits_of
 from ptxtile.ir.operand import Integer, Operand, Vector
@@ -106,8 +105,9 @@ def mma(program: Program, site: Site) -> Control:
         tuple(len(vector) for vector in vectors),
         selector.value if isinstance(selector, Integer) else None,
     )
-    compute = _quads(plan) if (shape.k, atype) == (4, "f16") else _fragments(plan)
-    return by_warp(site, reads, compute, deliver_to(writes))
+    if (shape.k, atype) == (4, "f16"):
+        return by_warp(site, reads, _quads(plan), deliver_to(writes))
+    return by_warp(site, reads, _fragments(plan), deliver_to(writes), _lost(plan))
 
 
 def _fragments(plan: Plan) -> Callable[[list[Bits]], list[Bits]]:
@@ -127,6 +127,26 @@ def _fragments(plan: Plan) -> Callable[[list[Bits]], list[Bits]]:
         return [registers[..., i] for i in range(registers.shape[-1])]
 
     return compute
+
+
+def _lost(plan: Plan) -> Lost:
+    """An element of D is undefined if its row of A, its column of B, or its element of C is."""
+    left_bits, right_bits = (32 if kind == "tf32" else bits_of(kind) for kind in plan.types[:2])
+
+    def lost(shadows: list[Bits], results: list[Bits]) -> list[Bits]:
+        a, b, c, *metadata = _groups(shadows, plan.counts)
+        rows = np.any(factor_matrix(a, plan.shape.m, left_bits) != 0, axis=2)
+        columns = np.any(factor_matrix(b, 8, right_bits) != 0, axis=2)
+        marks = rows[:, :, None] | columns[:, None, :]
+        marks = marks | (sum_matrix(c, plan.shape.m, bits_of(plan.types[2])) != 0)
+        for word in metadata:
+            marks = marks | np.any(word != 0, axis=(1, 2))[:, None, None]
+        found = lost_registers(marks, bits_of(plan.dtype), plan.sum_width)
+        if found is None:
+            return [np.zeros_like(result) for result in results]
+        return [np.ascontiguousarray(found[..., i]) for i in range(found.shape[-1])]
+
+    return lost
 
 
 def _quads(plan: Plan) -> Callable[[list[Bits]], list[Bits]]:
@@ -170,15 +190,11 @@ def product(modifiers: tuple[str, ...], types: tuple[str, str, str], dtype: str 
     return lambda a, b, c: tensor_core.multiply_integers(a, b, c, (atype, btype), saturate)
 
 
-def deliver_to(writes: list[Write]) -> Callable[[Lanes, list[Bits], NDArray[np.bool_]], None]:
-    """Write each result to its register; undefined ones with a shadow."""
+def deliver_to(writes: list[Write]) -> Callable[[Lanes, list[Bits], list[Bits] | None], None]:
+    """Write each result to its register, with its shadow."""
 
-    def deliver(lanes: Lanes, results: list[Bits], tainted: NDArray[np.bool_]) -> None:
-        for write, result in zip(writes, results):
-            shadow = None
-            if tainted.any():
-                kind = result.dtype
-                shadow = np.where(tainted, undefined(kind), kind.type(0)).astype(kind)
-            write(lanes, result, shadow)
+    def deliver(lanes: Lanes, results: list[Bits], shadows: list[Bits] | None) -> None:
+        for number, (write, result) in enumerate(zip(writes, results)):
+            write(lanes, result, None if shadows is None else shadows[number])
 
     return deliver

@@ -12,41 +12,66 @@ from ptxtile.emulator.group import Group
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.operands import Read
 from ptxtile.emulator.program import Site
+from ptxtile.emulator.registers import undefined
 from ptxtile.emulator.rendezvous import Arrival, Meeting
 from ptxtile.emulator.step import Control
 from ptxtile.emulator.widths import Bits
 
 LANES: NDArray[np.int64] = np.arange(32, dtype=np.int64)
 Compute = Callable[[list[Bits]], list[Bits]]
-Deliver = Callable[[Lanes, list[Bits], NDArray[np.bool_]], None]
+Lost = Callable[[list[Bits], list[Bits]], list[Bits]]
+Deliver = Callable[[Lanes, list[Bits], "list[Bits] | None"], None]
 
 
-def by_warp(site: Site, reads: Sequence[Read], compute: Compute, deliver: Deliver) -> Control:
+def whole_warp(shadows: list[Bits], results: list[Bits]) -> list[Bits]:
+    """The results' shadows, where a warp with an undefined source has nothing but undefined results."""
+    tainted: NDArray[np.bool_] = np.zeros(len(shadows[0]), np.bool_)
+    for shadow in shadows:
+        tainted = tainted | np.any(shadow != 0, axis=1)
+    return [
+        np.where(tainted[:, None], undefined(result.dtype), result.dtype.type(0)).astype(result.dtype)
+        + np.zeros_like(result)
+        for result in results
+    ]
+
+
+def by_warp(
+    site: Site, reads: Sequence[Read], compute: Compute, deliver: Deliver, lost: Lost = whole_warp
+) -> Control:
     """A collective of whole warps.
 
     compute   from the sources, (warps, 32) each, to the results, (warps, 32) each
-    deliver   gets the results of some threads, and which of them depend on bits that were never written
+    lost      from the sources' shadows and the results to the results' shadows, where any bit is undefined
+    deliver   gets the results of some threads, and their shadows if any bit is undefined
     """
 
-    def meet(meeting: Meeting) -> tuple[Bits, ...]:
-        return tuple(_tainted(compute, list(meeting.sources)))
+    def execute(laid: list[Bits]) -> tuple[Bits, ...]:
+        sources, shadows = laid[: len(reads)], laid[len(reads) :]
+        results = compute(sources)
+        if any(shadow.any() for shadow in shadows):
+            return (*results, *lost(shadows, results))
+        return (*results, *(np.zeros_like(result) for result in results)) if shadows else tuple(results)
 
-    def hand(lanes: Lanes, results: tuple[Bits, ...]) -> None:
-        deliver(lanes, list(results[:-1]), results[-1])
+    def meet(meeting: Meeting) -> tuple[Bits, ...]:
+        return execute(list(meeting.sources))
+
+    def hand(lanes: Lanes, results: tuple[Bits, ...], shadowed: bool = True) -> None:
+        count = len(results) // 2 if shadowed else len(results)
+        shadows = list(results[count:])
+        deliver(lanes, list(results[:count]), shadows if any(s.any() for s in shadows) else None)
 
     def run(group: Group, lanes: Lanes) -> None:
         fall_through(group, lanes)
         if not lanes.count:
             return
-        sources, tainted = _read(reads, lanes)
+        sources, shadows = _read(reads, lanes)
         if whole_warps(lanes):
-            laid = [source.reshape(-1, 32) for source in (*sources, tainted)]
-            results = _tainted(compute, laid)
-            hand(lanes, tuple(result.reshape(-1) for result in results))
+            laid = [source.reshape(-1, 32) for source in (*sources, *shadows)]
+            hand(lanes, tuple(result.reshape(-1) for result in execute(laid)), bool(shadows))
             lanes.wave.pool.add(group.at(site.number + 1, lanes.threads))
             return
         mask = np.full(lanes.count, 0xFFFFFFFF, np.uint32)
-        everything = (*sources, tainted)
+        everything = (*sources, *(shadows or [np.zeros_like(source) for source in sources]))
         lanes.wave.rendezvous.arrive(
             Arrival(group, lanes, site, lanes.threads, mask, everything, meet, hand, orders=False)
         )
@@ -61,20 +86,15 @@ def whole_warps(lanes: Lanes) -> bool:
     return bool((lanes.wave.lane[lanes.where].reshape(-1, 32) == LANES).all())
 
 
-def _read(reads: Sequence[Read], lanes: Lanes) -> tuple[list[Bits], NDArray[np.bool_]]:
-    sources = []
-    tainted: NDArray[np.bool_] = np.zeros(lanes.count, np.bool_)
+def _read(reads: Sequence[Read], lanes: Lanes) -> tuple[list[Bits], list[Bits]]:
+    """The sources, and their shadows: none at all if every bit is defined."""
+    sources, shadows = [], []
     for read in reads:
         value, shadow = read(lanes)
         sources.append(np.ascontiguousarray(value))
-        if shadow is not None:
-            tainted = tainted | (shadow != 0)
-    return sources, tainted
-
-
-def _tainted(compute: Compute, laid: list[Bits]) -> list[Bits]:
-    """The results, and which threads' are undefined: those of a warp with an undefined source."""
-    *sources, tainted = laid
-    lost: NDArray[np.bool_] = np.any(tainted, axis=1, keepdims=True)
-    spread = np.repeat(lost, 32, axis=1)
-    return [*compute(sources), spread]
+        shadows.append(shadow)
+    if all(shadow is None for shadow in shadows):
+        return sources, []
+    return sources, [
+        np.zeros_like(v) if s is None else np.ascontiguousarray(s) for v, s in zip(sources, shadows)
+    ]

@@ -20,6 +20,7 @@ from ptxtile.emulator.fragments import (
     densified,
     elements,
     factor_matrix,
+    lost_registers,
     metadata_nibbles,
     sum_matrix,
     sum_registers,
@@ -28,8 +29,8 @@ from ptxtile.emulator.group import Group
 from ptxtile.emulator.lanes import Lanes, Threads
 from ptxtile.emulator.operands import Read, reader, refuse_undefined
 from ptxtile.emulator.program import Program, Site
-from ptxtile.emulator.proxies import Actor
-from ptxtile.emulator.registers import Registers, undefined
+from ptxtile.emulator.proxies import Actor, Proxies
+from ptxtile.emulator.registers import Registers, Shadow
 from ptxtile.emulator.report import fault
 from ptxtile.emulator.step import Control, control
 from ptxtile.emulator.tiles import CHUNK
@@ -181,7 +182,18 @@ def _defined(lanes: Lanes, read: Read, what: str) -> Bits:
     value, shadow = read(lanes)
     if shadow is not None:
         refuse_undefined(lanes, shadow, what, "a register")
-    return np.ascontiguousarray(value)
+    return value.copy()  # it may be a view of the register, which is written before the operation is done
+
+
+def _rows(data: Bits, width: int, transposed: bool) -> Bits:
+    """Chunks of 16 bytes as the rows of a matrix of elements of `width` bits."""
+    if transposed:
+        words = data.view(np.uint16)
+        return words.transpose(0, 2, 1).reshape(-1, words.shape[1])
+    flat = data.reshape(len(data), -1)
+    if width >= 8:
+        return flat.view(np.dtype(f"u{width // 8}"))
+    return elements(flat, width).reshape(len(data), -1)
 
 
 class Issue:
@@ -235,27 +247,37 @@ class Issue:
             threads = self.lanes.threads[group * THREADS : (group + 1) * THREADS]
             agent = sanitizer.proxies.agent("wgmma", _name(self.lanes, int(threads[0])))
             actor = Actor(self.lanes, group * THREADS, threads[::32], agent)
-            for matrix in (self.a, self.b):
+            for name, matrix in (("A", self.a), ("B", self.b)):
                 if matrix:
-                    chunks = matrix[group].reshape(-1, 1) + np.arange(0, CHUNK, 4)
-                    sanitizer.proxies.read(actor, self.lanes.wave.spaces.shared, chunks.reshape(-1))
+                    self._claim(sanitizer.proxies, actor, name, matrix[group])
+
+    def _claim(self, proxies: Proxies, actor: Actor, name: str, chunks: NDArray[np.int64]) -> None:
+        store = self.lanes.wave.spaces.shared
+        granules = (chunks.reshape(-1, 1) + np.arange(0, CHUNK, 4)).reshape(-1)
+        proxies.read(actor, store, granules)
+        if store.unwritten is not None and store.unwritten[granules].all():
+            text = f"uninitialised: all of the matrix {name} is shared memory that was never written"
+            raise fault("uninitialised", text, self.lanes, actor.position)
 
     def complete(self, positions: NDArray[np.intp]) -> None:
         """Do it for the warps of these threads."""
         threads = self.lanes.threads[positions]
         warps = positions[::32] // 32
         plan = self.plan
-        c, lost = self._read(plan.d, threads)
-        accumulates = self.accumulates[positions[::32]]
-        matrix = sum_matrix(c, 16, bits_of(plan.types[2]))
-        matrix = np.where(accumulates[:, None, None], matrix, matrix.dtype.type(0))
-        lost &= accumulates
+        c, shadow = self._read(plan.d, threads)
+        accumulates = self.accumulates[positions[::32]][:, None, None]
+        bits = bits_of(plan.types[2])
+        matrix = sum_matrix(c, 16, bits)
+        matrix = np.where(accumulates, matrix, matrix.dtype.type(0))
         a, lost_a = self._a(threads, warps)
         if self.metadata is not None:
             a = densified(a, self._nibbles(warps), plan.types[0])
         b, lost_b = self._b(warps)
         found = self._product(a, b, matrix)
-        self._write(threads, sum_registers(found, bits_of(plan.types[2]), 32), lost | lost_a | lost_b)
+        lost = lost_a[:, :, None] | lost_b[:, None, :]
+        if shadow is not None:
+            lost = lost | (sum_matrix(shadow, 16, bits) != 0) & accumulates
+        self._write(threads, sum_registers(found, bits, 32), lost_registers(lost, bits, 32))
         if self.registers.watch is not None:
             self.registers.watch.land(plan.site, threads)
 
@@ -266,59 +288,60 @@ class Issue:
         groups = self.plan.shape.k // (2 if width == 32 else 4)
         return metadata_nibbles(self.metadata[warps], self.plan.selector, groups, width)
 
-    def _read(self, numbers: tuple[int, ...], threads: Threads) -> tuple[Bits, NDArray[np.bool_]]:
-        """Registers (warps, 32, registers) as bits, and by warp whether any is undefined."""
-        columns = []
-        lost: NDArray[np.bool_] = np.zeros(len(threads) // 32, np.bool_)
+    def _read(self, numbers: tuple[int, ...], threads: Threads) -> tuple[Bits, Shadow]:
+        """Registers (warps, 32, registers), and their shadow."""
+        columns, shadows = [], []
         for number in numbers:
             value, shadow = self.registers.read(number, threads, False)
             columns.append(value.reshape(-1, 32))
-            if shadow is not None:
-                lost |= (shadow.reshape(-1, 32) != 0).any(axis=1)
+            shadows.append(shadow)
+        lost: Shadow = None
+        if any(shadow is not None for shadow in shadows):
+            marks = [np.zeros_like(c) if s is None else s.reshape(-1, 32) for c, s in zip(columns, shadows)]
+            lost = np.stack(marks, axis=-1)
         return np.stack(columns, axis=-1), lost
 
-    def _write(self, threads: Threads, registers: Bits, lost: NDArray[np.bool_]) -> None:
-        shadow = None
-        if self.registers.track and lost.any():
-            kind = registers.dtype
-            shadow = np.where(np.repeat(lost, 32), undefined(kind), kind.type(0)).astype(kind)
+    def _write(self, threads: Threads, registers: Bits, shadow: Shadow) -> None:
         for column, number in enumerate(self.plan.d):
             value = np.ascontiguousarray(registers[..., column]).reshape(-1)
-            self.registers.write(number, threads, False, value, shadow)
+            mark = None if shadow is None else np.ascontiguousarray(shadow[..., column]).reshape(-1)
+            self.registers.write(number, threads, False, value, mark)
 
     def _a(self, threads: Threads, warps: NDArray[np.intp]) -> tuple[Bits, NDArray[np.bool_]]:
-        """A by warp: (warps, 16, k)."""
+        """A by warp, (warps, 16, k), and which rows are undefined, (warps, 16)."""
         width = width_of(self.plan.types[0])
         if self.plan.a:
-            registers, lost = self._read(self.plan.a, threads)
-            return factor_matrix(registers, 16, width), lost
+            registers, shadow = self._read(self.plan.a, threads)
+            matrix = factor_matrix(registers, 16, width)
+            if shadow is None:
+                return matrix, np.zeros(matrix.shape[:2], np.bool_)
+            return matrix, np.any(factor_matrix(shadow, 16, width) != 0, axis=2)
         found = [self._matrix(self.a[warp // 4], width, self.plan.transposed[0]) for warp in warps]
-        quarter = [matrix[warp % 4 * 16 : warp % 4 * 16 + 16] for (matrix, _), warp in zip(found, warps)]
-        return np.stack(quarter), np.array([lost for _, lost in found])
+        rows = [slice(warp % 4 * 16, warp % 4 * 16 + 16) for warp in warps.tolist()]
+        quarter = [matrix[part] for (matrix, _), part in zip(found, rows)]
+        return np.stack(quarter), np.stack([lost[part] for (_, lost), part in zip(found, rows)])
 
     def _b(self, warps: NDArray[np.intp]) -> tuple[Bits, NDArray[np.bool_]]:
-        """B by warp: (warps, n, k)."""
-        width = width_of(self.plan.types[1])
-        found = {
-            group: self._matrix(self.b[group], width, self.plan.transposed[1])
-            for group in set((warps // 4).tolist())
-        }
-        chosen = [found[group] for group in (warps // 4).tolist()]
-        return np.stack([matrix for matrix, _ in chosen]), np.array([lost for _, lost in chosen])
+        """B by warp, (warps, n, k), and which columns are undefined, (warps, n)."""
+        width, groups = width_of(self.plan.types[1]), (warps // 4).tolist()
+        found = {group: self._matrix(self.b[group], width, self.plan.transposed[1]) for group in set(groups)}
+        return np.stack([found[group][0] for group in groups]), np.stack(
+            [found[group][1] for group in groups]
+        )
 
-    def _matrix(self, chunks: NDArray[np.int64], width: int, transposed: bool) -> tuple[Bits, bool]:
-        """A matrix (rows, k) from shared memory, and whether any of it was never written."""
+    def _matrix(
+        self, chunks: NDArray[np.int64], width: int, transposed: bool
+    ) -> tuple[Bits, NDArray[np.bool_]]:
+        """A matrix (rows, k) from shared memory, and which of its rows are undefined."""
         store = self.lanes.wave.spaces.shared
         places = chunks[..., None] + np.arange(CHUNK)
-        data = store.data[places]
-        lost = store.unwritten is not None and bool(store.unwritten[places].any())
-        if transposed:
-            words = data.view(np.uint16)
-            return words.transpose(0, 2, 1).reshape(-1, words.shape[1]), lost
-        flat = data.reshape(len(data), -1)
-        if width >= 8:
-            return flat.view(np.dtype(f"u{width // 8}")), lost
-        return elements(flat, width).reshape(len(data), -1), lost
+        matrix = _rows(store.data[places], width, transposed)
+        lost: NDArray[np.bool_] = np.zeros(len(matrix), np.bool_)
+        if store.unwritten is not None:
+            marks = store.unwritten[places]
+            if marks.any():
+                lost = np.any(_rows(marks, width, transposed) != 0, axis=1)
+        return matrix, lost
 
     def _product(self, a: Bits, b: Bits, c: Bits) -> Bits:
         atype, btype, ctype = self.plan.types
