@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tile.running import machines
 
 import ptxtile as pt
 from ptxtile import ptx, tile
 from ptxtile.layout.fragment import wgmma_accumulator, wgmma_metadata, wgmma_registers
+from tile.running import machines
 
 N = 8
 
