@@ -244,7 +244,7 @@ def test_trap(fail):
 
 
 def test_step_budget():
-    from conftest import kernel
+    from tests.emulator.conftest import kernel
 
     from ptxtile.emulator import EmulatorError, Loaded
 

@@ -110,7 +110,7 @@ def model(statements: list[Any], x: int, inside: bool = False) -> tuple[int, str
 @settings(max_examples=40)
 @given(programs)
 def test_every_thread_computes_what_it_would_alone(program):
-    from conftest import kernel
+    from tests.emulator.conftest import kernel
 
     from ptxtile.emulator import launch
 

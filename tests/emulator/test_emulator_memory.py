@@ -291,7 +291,7 @@ def test_launches_that_a_device_would_refuse(fail, options, text):
 
 
 def test_names_and_counts_that_do_not_fit():
-    from conftest import kernel
+    from tests.emulator.conftest import kernel
 
     from ptxtile.emulator import EmulatorError
 
@@ -312,7 +312,7 @@ def test_an_empty_grid_and_an_empty_array(run):
 
 
 def test_memory_between_launches():
-    from conftest import kernel
+    from tests.emulator.conftest import kernel
 
     memory = Memory()
     loaded = Loaded(
@@ -339,7 +339,7 @@ def test_memory_between_launches():
 
 
 def test_device_memory_that_nobody_wrote():
-    from conftest import kernel
+    from tests.emulator.conftest import kernel
 
     from ptxtile.emulator import EmulatorError
 

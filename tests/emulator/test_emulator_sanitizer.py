@@ -260,7 +260,7 @@ def test_a_thread_may_wait_for_another_of_its_warp(run, lane):
 
 
 def test_lines_are_those_of_the_text_given_or_written():
-    from conftest import kernel
+    from tests.emulator.conftest import kernel
 
     from ptxtile.emulator import EmulatorError, launch
     from ptxtile.ir import parse
