@@ -142,22 +142,22 @@ def fragment(case: Case) -> tuple[Any, int, int]:
     return wgmma_accumulator(case.n), case.n, case.n // 2
 
 
+def place(layout: Any, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """(thread of the warpgroup, place in its registers) of each element."""
+    found = layout.apply(*np.indices(shape), shape=shape)
+    return found["wid_in_wg"] * 32 + found["laneid"], found["m"]
+
+
 def by_thread(layout: Any, matrix: Array, count: int) -> Array:
     """A matrix of 64 rows as (128, count): by thread of the warpgroup and register."""
     made = np.zeros((128, count), matrix.dtype)
-    for (row, column), value in np.ndenumerate(matrix):
-        place = layout.apply(row, column, shape=matrix.shape)
-        made[place["wid_in_wg"] * 32 + place["laneid"], place["m"]] = value
+    made[place(layout, matrix.shape)] = matrix
     return made
 
 
 def as_matrix(layout: Any, held: Array, columns: int) -> Array:
     """The reverse."""
-    made = np.zeros((64, columns), held.dtype)
-    for row in range(64):
-        for column in range(columns):
-            place = layout.apply(row, column, shape=(64, columns))
-            made[row, column] = held[place["wid_in_wg"] * 32 + place["laneid"], place["m"]]
+    made: Array = held[place(layout, (64, columns))]
     return made
 
 
@@ -332,10 +332,7 @@ def run(case: Case, device: object) -> int:
 def by_metadata(case: Case, halves: Array, rng: Any) -> Array:
     """The metadata register of each thread; those that are not read are random."""
     made = rng.integers(0, 1 << 16, (128, 2), dtype=np.uint16)
-    layout = wgmma_metadata(case.kind.itemsize, case.selector or 0)
-    for (row, half), value in np.ndenumerate(halves):
-        place = layout.apply(row, half, shape=halves.shape)
-        made[place["wid_in_wg"] * 32 + place["laneid"], place["m"]] = value
+    made[place(wgmma_metadata(case.kind.itemsize, case.selector or 0), halves.shape)] = halves
     return made.view(np.uint32)[:, 0]
 
 
