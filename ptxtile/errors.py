@@ -58,7 +58,16 @@ class Diagnostic:
 
 
 class PtxtileError(Exception):
-    """Root of every exception that ptxtile raises on purpose."""
+    """Root of every exception that ptxtile raises on purpose. They travel between processes whole."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _remade, (type(self), self.args), self.__dict__
+
+
+def _remade(kind: type[PtxtileError], args: tuple[object, ...]) -> PtxtileError:
+    """An error of these args, without the call that would want its keywords; pickle restores the attributes."""
+    made: PtxtileError = kind.__new__(kind, *args)
+    return made
 
 
 class FormError(PtxtileError, ValueError):
@@ -132,9 +141,7 @@ class EmulatorError(PtxtileError, RuntimeError):
     "trap", …); `line` the line of the PTX text, from 1 (0 where there is none); `location` the Python line.
     """
 
-    def __init__(
-        self, message: str, *, kind: str, line: int = 0, location: Location | None = None
-    ) -> None:
+    def __init__(self, message: str, *, kind: str, line: int = 0, location: Location | None = None) -> None:
         super().__init__(message)
         self.kind = kind
         self.line = line

@@ -75,11 +75,10 @@ class Kernel:
     def _statics(self, given: Mapping[str, object]) -> dict[str, object]:
         unknown = sorted(set(given) - set(self._defaults))
         if unknown:
-            has = (
-                f"its static parameters are {', '.join(self._defaults)}"
-                if self._defaults
-                else "it has no static parameters"
-            )
+            known = ", ".join(self._defaults)
+            has = f"its static parameters are {known}" if known else "it has no static parameters"
+            if unknown[0] in self._plan.names:
+                has = f"the arguments {', '.join(self._plan.names)} are given by position"
             raise OperandError(f"{self.name}: unknown keyword {unknown[0]!r}; {has}")
         values = {**self._defaults, **given}
         missing = [name for name, value in values.items() if value is inspect.Parameter.empty]
@@ -118,8 +117,8 @@ class Kernel:
     ) -> Specialization:
         launch = Launch(grid=grid or (None, None, None), block=block, cluster=self.cluster)
 
-        def body(values: dict[str, object]) -> None:
-            self.__wrapped__(**values, **statics)
+        def body(values: dict[str, object]) -> object:
+            return self.__wrapped__(**values, **statics)
 
         with collector_paused():
             traced = trace_entry(self.name, self._plan, launch, body, self._mark)

@@ -30,6 +30,19 @@ def check_name(name: str) -> str:
     return name
 
 
+def _nothing(name: str, value: object) -> None:
+    """TraceError if a traced body gave something back: nobody takes it, and of a generator nothing has run yet."""
+    if value is None:
+        return
+    close = getattr(value, "close", None)
+    if callable(close) and (hasattr(value, "send") or hasattr(value, "asend")):
+        close()  # a coroutine that nobody awaits would warn
+        raise TraceError(f"{name}: a kernel is a plain function, without yield, async or await")
+    raise TraceError(
+        f"{name}: a kernel returns nothing, and this one returned {value!r}; write into a tensor"
+    )
+
+
 def directives(launch: Launch) -> tuple[Directive, ...]:
     """What the launch facts say to the assembler: the exact block and cluster shape (PTX ISA 11.4)."""
     found: list[Directive] = []
@@ -58,7 +71,7 @@ def trace_entry(name: str, planned: Plan, launch: Launch, body: Body, mark: Mark
     """Trace `body`, which receives the parameters' values by name."""
     trace = Trace(check_name(name), launch)
     with tracing.use(trace):
-        body(parameters.bind_all(trace, planned))
+        _nothing(name, body(parameters.bind_all(trace, planned)))
         return trace.finish(planned.parameters, directives(launch), mark)
 
 

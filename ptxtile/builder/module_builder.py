@@ -22,16 +22,16 @@ class Entry:
         self._values = dict(values)
 
     def __getitem__(self, name: str) -> object:
-        return self.__getattr__(name)
+        values = self._values
+        if name not in values:
+            raise TraceError(f"this entry has no parameter {name!r}; it has {', '.join(values) or 'none'}")
+        return values[name]
 
     def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
+        values = self.__dict__.get("_values", {})
+        if name not in values and name.startswith("_"):
             raise AttributeError(name)  # what copy, pickle and notebooks ask every object for
-        try:
-            return self._values[name]
-        except KeyError:
-            known = ", ".join(self._values) or "none"
-            raise TraceError(f"this entry has no parameter {name!r}; it has {known}") from None
+        return self[name]
 
 
 class _Open(AbstractContextManager[Entry]):

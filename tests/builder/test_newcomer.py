@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -251,6 +253,62 @@ def test_parameters_are_a_mapping() -> None:
     )
     with pytest.raises(pt.TraceError, match="^3 cannot name a parameter in PTX"):
         pt.ModuleBuilder().entry("k", {3: pt.float32})  # type: ignore[dict-item]
+
+
+def test_a_body_gives_nothing_back() -> None:
+    def generator(A: pt.Tensor((4,), pt.float32)):
+        yield A
+
+    async def coroutine(A: pt.Tensor((4,), pt.float32)):
+        A[0] = 1.0
+
+    def number(A: pt.Tensor((4,), pt.float32)):
+        return 5
+
+    for function in (generator, coroutine, number):
+        with pytest.raises(pt.TraceError) as caught:
+            pt.kernel(grid=1, block=1)(function).ptx()
+        assert str(caught.value) == (
+            "number: a kernel returns nothing, and this one returned 5; write into a tensor"
+            if function is number
+            else f"{function.__name__}: a kernel is a plain function, without yield, async or await"
+        )
+
+
+def test_arguments_are_given_by_position() -> None:
+    @pt.kernel(grid=1, block=1)
+    def add(A: pt.Tensor((4,), pt.float32), x: pt.float32):
+        A[0] = A[0] + x
+
+    with pytest.raises(pt.OperandError) as caught:
+        add(np.zeros(4, np.float32), x=1.0)
+    assert str(caught.value) == "add: unknown keyword 'x'; the arguments A, x are given by position"
+
+
+def test_parameters_with_underscores() -> None:
+    builder = pt.ModuleBuilder()
+    with builder.entry("k", {"__a": pt.int32, "_b": pt.int32}) as k:
+        assert k["__a"].name == "int32" and k._b.name == "int32"
+        assert copy.copy(k)["_b"] is k._b
+        with pytest.raises(pt.TraceError) as caught:
+            k["c"]
+        assert str(caught.value) == "this entry has no parameter 'c'; it has __a, _b"
+        with pytest.raises(pt.TraceError) as caught:
+            _ = k.c
+        assert str(caught.value) == "this entry has no parameter 'c'; it has __a, _b"
+
+
+def test_errors_travel_between_processes() -> None:
+    for error in (
+        pt.FormError("x", spelling="add", reasons=("y",)),
+        pt.ModuleSyntaxError("x", line=3, column=4),
+        pt.EmulatorError("x", kind="race", line=7),
+        pt.AssemblerError("x", log="why"),
+        pt.DriverError("x", code=1, name="CUDA_ERROR"),
+        pt.TraceError("x"),
+    ):
+        for made in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
+            assert type(made) is type(error) and str(made) == str(error) and vars(made) == vars(error)
 
 
 def test_a_pointer_is_not_iterated_over() -> None:
