@@ -21,7 +21,9 @@ def affine_relu(
     tile.apply(ptx["max.f32"], one, one, 0.0, scope="cta")
     tile.apply(ptx["st.global.v4.f32"], Out, r, scope="cta")
     pairs = r.view(2, 32, 2, 2)
-    packed = pt.alloc_local((2, 32, 2, 1), pt.uint32, layout=S[(2, 32, 2, 1) : (1 @ warpid, 1 @ laneid, 1, 1)])
+    packed = pt.alloc_local(
+        (2, 32, 2, 1), pt.uint32, layout=S[(2, 32, 2, 1) : (1 @ warpid, 1 @ laneid, 1, 1)]
+    )
     tile.apply(ptx["cvt.rn.f16x2.f32"], packed, pairs[:, :, :, 1:2], pairs[:, :, :, 0:1], scope="cta")
     tile.apply(ptx["st.global.v2.b32"], Half.view(pt.uint32), packed.view(2, 32, 2), scope="cta")
 

@@ -22,7 +22,9 @@ def blackwell_tile(
     memory = pt.tensor_memory(64)
     full = pt.mbarrier(1)
     a, b = (
-        pt.alloc_shared(each.shape, pt.float16, layout=pt.shared_layout(each.shape, pt.float16, 128), align=1024)
+        pt.alloc_shared(
+            each.shape, pt.float16, layout=pt.shared_layout(each.shape, pt.float16, 128), align=1024
+        )
         for each in (A, B)
     )
     with pt.if_(pt.warp_id() == 0):
@@ -33,7 +35,13 @@ def blackwell_tile(
     for source, to in ((A, a), (B, b)):
         chunks = to.shape[0] * K // 8 // 128  # 16 bytes a thread and chunk
         shape = (4, 32, chunks, 8)
-        tile.apply(ptx["cp.async.cg.shared.global"], to.view(*shape), source.view(*shape), scope="cta", chunk_bytes=16)
+        tile.apply(
+            ptx["cp.async.cg.shared.global"],
+            to.view(*shape),
+            source.view(*shape),
+            scope="cta",
+            chunk_bytes=16,
+        )
     ptx.cp.async_.wait_all()
     pt.fence_async()
     pt.cta_sync()

@@ -12,7 +12,9 @@ BINS = 64
 
 @pt.kernel(grid=1, block=64)
 def histogram(
-    A: pt.Tensor((64, 4), pt.uint32), Bins: pt.Tensor((BINS,), pt.uint32), Before: pt.Tensor((BINS,), pt.uint32)
+    A: pt.Tensor((64, 4), pt.uint32),
+    Bins: pt.Tensor((BINS,), pt.uint32),
+    Before: pt.Tensor((BINS,), pt.uint32),
 ):
     counts = pt.alloc_shared((BINS,), pt.uint32)
     thread = pt.thread_idx("x")

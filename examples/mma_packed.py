@@ -14,7 +14,9 @@ A_WORDS, B_WORDS, SUMS = mma_a(SHAPE, 16), mma_b(SHAPE, 16), mma_c(SHAPE, 32)
 
 @pt.kernel(grid=1, block=32)
 def mma_packed(
-    A: pt.Tensor((32, K, 4), pt.uint32), B: pt.Tensor((32, K, 2), pt.uint32), Out: pt.Tensor((32, 4), pt.float32)
+    A: pt.Tensor((32, K, 4), pt.uint32),
+    B: pt.Tensor((32, K, 2), pt.uint32),
+    Out: pt.Tensor((32, 4), pt.float32),
 ):
     # Each lane's registers lie side by side in global memory.
     a = pt.alloc_local((1, K, 16, 8), pt.uint32, layout=stacked(A_WORDS, 1, K))

@@ -14,9 +14,7 @@ WORDS = tensor_memory_fragment("32x32b", COLUMNS)
 
 
 @pt.kernel(grid=1, block=128)
-def tensor_memory_round_trip(
-    A: pt.Tensor((64, 128), pt.float32), Out: pt.Tensor((64, 128), pt.float32)
-):
+def tensor_memory_round_trip(A: pt.Tensor((64, 128), pt.float32), Out: pt.Tensor((64, 128), pt.float32)):
     memory = pt.tensor_memory(64)
     with pt.if_(pt.warp_id() == 0):
         memory.alloc()

@@ -36,8 +36,18 @@ def warp_matrix(
     a_blocks = a_rows.rearrange("(r i) (k c j) -> k (c r) i j", i=8, c=2, j=8)
     b_blocks = b_rows.rearrange("i (k c j) -> k c i j", c=2, j=8)
     load = "ldmatrix.sync.aligned.m8n8.x{}.shared.b16"
-    tile.apply(ptx[load.format(4)], a.view(K, 4, 8, 4, layout=stacked(ldmatrix("m8n8", 4), K)), a_blocks, scope="warp")
-    tile.apply(ptx[load.format(2)], b.view(K, 2, 8, 4, layout=stacked(ldmatrix("m8n8", 2), K)), b_blocks, scope="warp")
+    tile.apply(
+        ptx[load.format(4)],
+        a.view(K, 4, 8, 4, layout=stacked(ldmatrix("m8n8", 4), K)),
+        a_blocks,
+        scope="warp",
+    )
+    tile.apply(
+        ptx[load.format(2)],
+        b.view(K, 2, 8, 4, layout=stacked(ldmatrix("m8n8", 2), K)),
+        b_blocks,
+        scope="warp",
+    )
 
     d = pt.alloc_local((1, 1, *SUMS.shape), pt.float32, layout=stacked(SUMS, 1, 1))
     tile.apply(ptx["mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"], d, a, b, 0, scope="warp")

@@ -13,7 +13,9 @@ ALL = pt.uint32(0xFFFFFFFF)
 
 
 @pt.kernel(grid=1, block=64)
-def warp_sum(A: pt.Tensor(SHAPE, pt.uint32), Halves: pt.Tensor(SHAPE, pt.uint32), Once: pt.Tensor(SHAPE, pt.uint32)):
+def warp_sum(
+    A: pt.Tensor(SHAPE, pt.uint32), Halves: pt.Tensor(SHAPE, pt.uint32), Once: pt.Tensor(SHAPE, pt.uint32)
+):
     value, other, total = (pt.alloc_local(SHAPE, pt.uint32, layout=LAYOUT) for _ in range(3))
     tile.apply(ptx["ld.global.u32"], value, A, scope="cta")
     tile.apply(ptx["redux.sync.add.u32"], total, value, ALL, scope="cta")

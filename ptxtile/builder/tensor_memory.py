@@ -1,13 +1,13 @@
 """Tensor memory of sm_100: columns that one warp allocates, and tensors in them (PTX ISA 9.7.16.7).
 
-    memory = pt.tensor_memory(128)
-    with pt.if_(pt.warp_id() == 0):
-        memory.alloc()                      # one whole warp
-    pt.cta_sync()
-    d = memory.tensor((128, 64), pt.float32, layout=datapath("D", 64))
-    …
-    with pt.if_(pt.warp_id() == 0):
-        memory.dealloc()
+memory = pt.tensor_memory(128)
+with pt.if_(pt.warp_id() == 0):
+    memory.alloc()                      # one whole warp
+pt.cta_sync()
+d = memory.tensor((128, 64), pt.float32, layout=datapath("D", 64))
+…
+with pt.if_(pt.warp_id() == 0):
+    memory.dealloc()
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class tensor_memory:
         trace = current("pt.tensor_memory")
         if columns not in _COLUMNS or isinstance(columns, bool):
             raise OperandError(
-                f"pt.tensor_memory: columns are {', '.join(map(str, _COLUMNS))}, not {columns!r}" + where(trace)
+                f"pt.tensor_memory: columns are {', '.join(map(str, _COLUMNS))}, not {columns!r}"
+                + where(trace)
             )
         if ctas not in (1, 2) or isinstance(ctas, bool):
             raise OperandError(f"pt.tensor_memory: ctas= is 1 or 2, not {ctas!r}" + where(trace))
@@ -45,8 +46,8 @@ class tensor_memory:
         self.slot: Tensor = alloc_shared((1,), uint32)
 
     def alloc(self) -> None:
-        """`tcgen05.alloc.cta_group::N.sync.aligned.shared::cta.b32 [slot], columns`, by one whole warp. A barrier of the
-        CTA must stand between it and the first `tensor`."""
+        """`tcgen05.alloc.cta_group::N.sync.aligned.shared::cta.b32 [slot], columns`, by one whole warp. A barrier of
+        the CTA must stand between it and the first `tensor`."""
         trace = current("tensor_memory.alloc")
         spelling = f"tcgen05.alloc{self.group}.sync.aligned.shared::cta.b32"
         trace.instruction(spelling, self.slot.address(trace, ".shared::cta"), Integer(self.columns))
@@ -72,12 +73,15 @@ class tensor_memory:
         kind = dtype_of(dtype)
         if kind.bits != 32:
             raise LayoutError(
-                f"tensor memory holds words of 32 bits, and {kind.name} has {kind.bits}: take uint32 for packed elements"
+                f"tensor memory holds words of 32 bits, and {kind.name} has {kind.bits}: take uint32 for "
+                "packed elements"
             )
         given = as_layout(layout)
         if isinstance(given, ComposeLayout):
             raise LayoutError("tensor memory has no swizzle")
-        placed = given + column @ TCol
+        if isinstance(column, bool) or not isinstance(column, int) or column < 0:
+            raise LayoutError(f"column= is the first column, an integer from 0, not {column!r}")
+        placed = given + column @ TCol if column else given
         made = Tensor(shape, kind, placed)
         names = {axis.name for axis in placed.axes}
         if not names <= {"TLane", "TCol", "m"} or placed.span("m") > 1:

@@ -44,7 +44,9 @@ class Fragment:
 def _extents(shape: str) -> tuple[int, int, int]:
     found = _SHAPE.fullmatch(shape)
     if found is None or int(found[1]) not in (8, 16) or found[2] != "8":
-        raise LayoutError(f"a shape of mma is such as m16n8k16, with 8 or 16 rows and 8 columns, not {shape!r}")
+        raise LayoutError(
+            f"a shape of mma is such as m16n8k16, with 8 or 16 rows and 8 columns, not {shape!r}"
+        )
     return int(found[1]), int(found[2]), int(found[3])
 
 
@@ -53,7 +55,9 @@ def _words(what: str, elements: int, bits: int) -> int:
         raise LayoutError(f"{what}: elements have 1, 4, 8, 16, 32 or 64 bits, not {bits!r}")
     words = elements if bits == 64 else elements * bits // _WORD
     if words < 4 or words % 4:
-        raise LayoutError(f"{what}: a row of {elements} elements of {bits} bits does not fill four lanes' registers")
+        raise LayoutError(
+            f"{what}: a row of {elements} elements of {bits} bits does not fill four lanes' registers"
+        )
     return words
 
 
@@ -118,9 +122,7 @@ def _quad_pair_sums(bits: int) -> Fragment:
     if bits == 16:
         return Fragment((4, 8, 4), S[(4, 2, 4, 4) : (4 @ laneid, 16 @ laneid, 1 @ laneid, 1)], name)
     # Row: lane % 2, register & 2, lane & 16; column: register & 1, lane & 2, register & 4.
-    layout = S[
-        (4, 2, 2, 2, 2, 2, 2) : (4 @ laneid, 16 @ laneid, 2, 1 @ laneid, 4, 2 @ laneid, 1)
-    ]
+    layout = S[(4, 2, 2, 2, 2, 2, 2) : (4 @ laneid, 16 @ laneid, 2, 1 @ laneid, 4, 2 @ laneid, 1)]
     return Fragment((4, 8, 8), layout, name)
 
 
@@ -156,7 +158,9 @@ def stmatrix(shape: str, count: int) -> Fragment:
     if shape not in ("m8n8", "m16n8"):
         raise LayoutError(f"stmatrix has m8n8 and m16n8, not {shape!r}")
     # m16n8: CUTLASS copy_traits_sm100.hpp (SM100_U8x4_STSM_T), and Triton's lowerLdStMatrix.
-    return Fragment((count, 8, 4), S[(count, 8, 4) : (1, 4 @ laneid, 1 @ laneid)], f"stmatrix({shape!r}, {count})")
+    return Fragment(
+        (count, 8, 4), S[(count, 8, 4) : (1, 4 @ laneid, 1 @ laneid)], f"stmatrix({shape!r}, {count})"
+    )
 
 
 def per_lane(name: str = "per_lane()") -> Fragment:
@@ -179,5 +183,3 @@ def stacked(fragment: Fragment, *repeats: int, warps: int | None = None) -> Tile
     if warps is not None:
         iters.insert(0, Iter(warps, 1, warpid))
     return TileLayout.from_iters(iters)
-
-

@@ -1,4 +1,4 @@
-"""Tensor memory: where matrices lie in its lanes and columns, and which lane of a warp moves which word (PTX ISA 9.7.16).
+"""Tensor memory: where matrices lie in its lanes and columns, and which lane moves which word (PTX ISA 9.7.16).
 
 Tensor memory has 128 lanes (TLane) of 512 columns (TCol) of 32 bits; warp w of a warpgroup reaches lanes 32 w to
 32 w + 31. No hardware here runs this, so each formula has two independent sources besides the manual's text:
@@ -50,13 +50,20 @@ def datapath(letter: str, columns: int) -> TileLayout:
 
 def datapath_of(m: int, ctas: int, weights_stationary: bool = False, sparse: bool = False) -> str:
     """The datapath layout of tcgen05.mma with M rows in all. LayoutError if there is none."""
-    table = {(128, 1, False): "D", (64, 1, False): "F", (256, 2, False): "A", (128, 2, False): "C" if sparse else "B"}
+    table = {
+        (128, 1, False): "D",
+        (64, 1, False): "F",
+        (256, 2, False): "A",
+        (128, 2, False): "C" if sparse else "B",
+    }
     table |= {(128, 1, True): "D", (64, 1, True): "E", (32, 1, True): "G"}
     found = table.get((m, ctas, weights_stationary))
     if found is None:
         have = sorted(key[0] for key in table if key[1:] == (ctas, weights_stationary))
         kind = ".ws" if weights_stationary else f".cta_group::{ctas}"
-        raise LayoutError(f"tcgen05.mma with {kind} has M {', '.join(map(str, have)) or 'of none'}, not {m!r}")
+        raise LayoutError(
+            f"tcgen05.mma with {kind} has M {', '.join(map(str, have)) or 'of none'}, not {m!r}"
+        )
     return found
 
 
@@ -71,7 +78,9 @@ def tensor_memory_fragment(shape: str, count: int) -> Fragment:
     """
     most = _LEAST.get(shape, 128)
     if shape not in _SHAPES or count not in (1, 2, 4, 8, 16, 32, 64, 128) or count > most:
-        raise LayoutError(f"tcgen05.ld has {', '.join(_SHAPES)}, times a power of two up to {most}, not {shape} x {count}")
+        raise LayoutError(
+            f"tcgen05.ld has {', '.join(_SHAPES)}, times a power of two up to {most}, not {shape} x {count}"
+        )
     name = f"tensor_memory_fragment({shape!r}, {count})"
     if shape == "32x32b":
         return Fragment((32, count), S[(32, count) : (1 @ laneid, 1)], name)

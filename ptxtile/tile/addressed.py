@@ -66,16 +66,23 @@ def signature_of(form: Form, names: Sequence[str]) -> Signature:
 
 
 def issue(
-    call: Call, signature: Signature, given: Sequence[object], atoms: Mapping[str, Place], remote: object = None
+    call: Call,
+    signature: Signature,
+    given: Sequence[object],
+    atoms: Mapping[str, Place],
+    remote: object = None,
 ) -> None:
     """One instruction a repeat; `given` has one entry a slot, `atoms` one Place for each tensor in memory."""
     form, trace = call.form, call.trace
     columns = [
-        _column(call, slot, item, atoms.get(slot.name), remote) for slot, item in zip(signature.operands, given)
+        _column(call, slot, item, atoms.get(slot.name), remote)
+        for slot, item in zip(signature.operands, given)
     ]
     repeating = [column for column in columns if column.repeat is not None]
     if not repeating:
-        raise TileError(f"{form.spelling}: no operand is a tensor; call the form itself for a single instruction")
+        raise TileError(
+            f"{form.spelling}: no operand is a tensor; call the form itself for a single instruction"
+        )
     first = repeating[0]
     for column in repeating[1:]:
         if column.repeat != first.repeat:
@@ -137,8 +144,8 @@ def _address(call: Call, slot: Slot, given: object, atom: Place, remote: object)
     unit = tensor.dtype.itemsize
     if atom.bits and unit * 8 != atom.bits:
         raise OperandError(
-            f"{what}: the form takes elements of {atom.bits} bits and the tensor's are {tensor.dtype.name}; view(…) it as "
-            f"a dtype of {atom.bits} bits"
+            f"{what}: the form takes elements of {atom.bits} bits and the tensor's are {tensor.dtype.name}; view(…) it "
+            f"as a dtype of {atom.bits} bits"
         )
     if not atom.length and atom.size % unit:
         raise TileError(f"{what}: {atom.size} bytes are no whole number of {tensor.dtype.name} elements")

@@ -1,8 +1,8 @@
 """atom, red, multimem, st.async and red.async over tiles (PTX ISA 9.7.13.5, 9.7.13.6, 9.7.9.14, 9.7.9.12, 9.7.13.7).
 
-Operands in PTX order: registers, and one tensor in memory (or a register tensor of addresses); both end in the atom (N,),
-the N of .vN. The d of atom and of multimem.ld_reduce is a register tensor, or None for the sink `_` where the form has
-one. Atomic places may be shared by threads and repeats; those of multimem.st and st.async may not.
+Operands in PTX order: registers, and one tensor in memory (or a register tensor of addresses); both end in the atom
+(N,), the N of .vN. The d of atom and of multimem.ld_reduce is a register tensor, or None for the sink `_` where the form
+has one. Atomic places may be shared by threads and repeats; those of multimem.st and st.async may not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def _policy(call: Call) -> object:
 
 def _data(signature: Signature) -> Slot:
     """The slot whose elements are those in memory."""
-    return next(slot for slot in signature.operands if slot.kind in ("value", "vector") and slot.name in ("b", "d"))
+    return next(
+        slot for slot in signature.operands if slot.kind in ("value", "vector") and slot.name in ("b", "d")
+    )
 
 
 def issue(call: Call) -> None:
@@ -104,7 +106,10 @@ ASYNC = Family(
     carriers="the form's type",
     parameters=(
         Parameter("mbar", "the mbarrier that counts the bytes, of the same CTA as the memory"),
-        Parameter("remote", "the CTA of the cluster, by mapa on both; without it the addresses are taken as they are"),
+        Parameter(
+            "remote",
+            "the CTA of the cluster, by mapa on both; without it the addresses are taken as they are",
+        ),
     ),
     judges=("ptxas",),
     issue=issue_async,

@@ -15,12 +15,12 @@ from ptxtile.tile import (
     registers,
     tcgen05_mma,
     tensor_copy,
+    tensor_memory_copy,
     tensor_memory_move,
     warp_exchange,
     wgmma,
 )
 from ptxtile.tile.family import Family
-
 
 FAMILIES: tuple[Family, ...] = (
     memory.FAMILY,
@@ -38,7 +38,7 @@ FAMILIES: tuple[Family, ...] = (
     tensor_copy.FAMILY,
     tensor_copy.PREFETCH,
     tensor_memory_move.FAMILY,
-    tensor_memory_move.COPY,
+    tensor_memory_copy.FAMILY,
     tcgen05_mma.FAMILY,
     registers.FAMILY,
 )

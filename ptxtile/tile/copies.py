@@ -1,8 +1,8 @@
 """cp.async, bulk copies, and prefetches of lines over tiles (PTX ISA 9.7.9.25, 9.7.9.15 to 9.7.9.17).
 
-Operands in PTX order: (destination, source), or (source,) of a prefetch; tensors in memory that end in the chunk, as many
-elements as `chunk_bytes` are. Each thread copies its chunk in each repeat. Commits, waits, expect_tx and fences are the
-caller's.
+Operands in PTX order: (destination, source), or (source,) of a prefetch; tensors in memory that end in the chunk, as
+many elements as `chunk_bytes` are. Each thread copies its chunk in each repeat. Commits, waits, expect_tx and fences are
+the caller's.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def _chunk(call: Call, sizes: str, fits: tuple[int, ...] | None) -> int:
     form, given = call.form, call.parameters.get("chunk_bytes")
     if given is None:
         raise TileError(f"{form.spelling} needs chunk_bytes=, the bytes of one copy: {sizes}")
-    if isinstance(given, int) and not isinstance(given, bool):
-        if given in fits if fits is not None else given >= 16 and given % 16 == 0:
-            return given
+    whole = isinstance(given, int) and not isinstance(given, bool)
+    if isinstance(given, int) and whole and (given in fits if fits else given >= 16 and given % 16 == 0):
+        return given
     raise TileError(f"{form.spelling}: chunk_bytes= is {sizes}, not {given!r}")
 
 

@@ -32,7 +32,9 @@ def fragment(form: Form) -> Fragment:
     """The register operand of a form."""
     if form.opcode == "movmatrix":
         return Fragment((8, 4), ldmatrix("m8n8", 1).layout, "ldmatrix('m8n8', 1)")
-    shape = next(word[1:] for word in form.modifiers if word[1:2] == "m" and "n" in word and word[2:3].isdigit())
+    shape = next(
+        word[1:] for word in form.modifiers if word[1:2] == "m" and "n" in word and word[2:3].isdigit()
+    )
     count = next(int(word[2:]) for word in form.modifiers if word in (".x1", ".x2", ".x4"))
     return (ldmatrix if form.opcode == "ldmatrix" else stmatrix)(shape, count)
 
@@ -71,9 +73,7 @@ def _rows(form: Form) -> int:
     return 16 if ".m16n16" in form.modifiers else 8
 
 
-def _region(
-    call: Call, given: object, order: str, group: Group, found: Fragment
-) -> tuple[Region, Split]:
+def _region(call: Call, given: object, order: str, group: Group, found: Fragment) -> tuple[Region, Split]:
     """The memory operand, checked."""
     form = call.form
     slot = form.signatures[0].operands[1 if form.opcode == "ldmatrix" else 0]
@@ -119,11 +119,15 @@ def move(call: Call) -> None:
     to = collective.held(f"{form.spelling}: operand d", d, group, words, 32)
     source = collective.held(f"{form.spelling}: operand a", a, group, words, 32)
     if to.repeat != source.repeat:
-        raise TileError(f"{form.spelling}: d has repeats {to.repeat} and a {source.repeat}: both repeat alike")
+        raise TileError(
+            f"{form.spelling}: d has repeats {to.repeat} and a {source.repeat}: both repeat alike"
+        )
     columns: list[Sequence[Operand]] = [[row[0] for row in each.issues] for each in (to, source)]
     guards = predicate.guards(call.trace, form.spelling, call.pred, call.group, to.repeat, len(to.issues))
     overlap.check(
-        form.spelling, [(f"{form.spelling}: operand d", to.issues)], [("a", columns[1]), *overlap.guarded(guards)]
+        form.spelling,
+        [(f"{form.spelling}: operand d", to.issues)],
+        [("a", columns[1]), *overlap.guarded(guards)],
     )
     registers.emit(call.trace, form, columns, guards)
 

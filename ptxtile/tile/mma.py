@@ -89,11 +89,17 @@ def issue(call: Call) -> None:
     out = [ds[(x * m + i) * n + j] for x, i, j, _ in order]
     left = [lefts[(x * m + i) * k + s] for x, i, _, s in order]
     right = [rights[(x * n + j) * k + s] for x, _, j, s in order]
-    start = [out[at] if step[3] else c[(step[0] * m + step[1]) * n + step[2]] for at, step in enumerate(order)]
+    start = [
+        out[at] if step[3] else c[(step[0] * m + step[1]) * n + step[2]] for at, step in enumerate(order)
+    ]
     columns: list[Sequence[Operand]] = [out, left, right, start]
-    columns += [[tail[_tail_index(slot, at, m, n, k)] for at in order] for slot, tail in zip(slots[4:], tails)]
+    columns += [
+        [tail[_tail_index(slot, at, m, n, k)] for at in order] for slot, tail in zip(slots[4:], tails)
+    ]
     repeats = (*batch, m, n, k)
-    guards = predicate.guards(trace, form.spelling, call.pred, call.group, repeats if d.repeat else (), len(order))
+    guards = predicate.guards(
+        trace, form.spelling, call.pred, call.group, repeats if d.repeat else (), len(order)
+    )
     _check_overlap(form, slots, d, sums, columns, guards)
     registers.emit(trace, form, columns, guards)
 
@@ -116,23 +122,27 @@ def _repeats(form: Form, d: Held, a: Held, b: Held) -> tuple[Shape, int, int, in
     if ranks == {0}:
         return (), 1, 1, 1
     if len(ranks) != 1 or ranks == {1}:
-        raise TileError(f"{form.spelling}: {told}; they are (*batch, M, N), (*batch, M, K) and (*batch, N, K)")
+        raise TileError(
+            f"{form.spelling}: {told}; they are (*batch, M, N), (*batch, M, K) and (*batch, N, K)"
+        )
     *batch, m, n = d.repeat
     k = a.repeat[-1]
     if a.repeat != (*batch, m, k) or b.repeat != (*batch, n, k):
-        raise TileError(f"{form.spelling}: {told}; they are (*batch, M, N), (*batch, M, K) and (*batch, N, K)")
+        raise TileError(
+            f"{form.spelling}: {told}; they are (*batch, M, N), (*batch, M, K) and (*batch, N, K)"
+        )
     return tuple(batch), m, n, k
 
 
-def _addend(
-    call: Call, slot: Slot, given: object, group: Group, found: Shapes, d: Held
-) -> Sequence[Operand]:
+def _addend(call: Call, slot: Slot, given: object, group: Group, found: Shapes, d: Held) -> Sequence[Operand]:
     """c of each (batch, M, N)."""
     form = call.form
     if isinstance(given, Tensor):
         c = collective.held(_name(form, slot), given, group, found.c, found.bits)
         if c.repeat != d.repeat:
-            raise TileError(f"{_name(form, slot)} has repeats {c.repeat}, and d has {d.repeat}: both repeat alike")
+            raise TileError(
+                f"{_name(form, slot)} has repeats {c.repeat}, and d has {d.repeat}: both repeat alike"
+            )
         return [Vector(tuple(row)) for row in c.issues]
     word = _word(call, slot, given, form)
     return [Vector((word,) * found.c.registers)] * len(d.issues)
@@ -166,7 +176,9 @@ def _tail(
         one = collective.held(what, given, group, per_lane(), 32)
         single = _size(batch) * lines * k == 1
         if one.repeat != (*batch, lines, k) and not (single and not one.repeat):
-            raise TileError(f"{what} has repeats {one.repeat}; {(*batch, lines, k)} are due: one word a lane for each")
+            raise TileError(
+                f"{what} has repeats {one.repeat}; {(*batch, lines, k)} are due: one word a lane for each"
+            )
         return [row[0] for row in one.issues]
     try:
         word = convert.settle(call.trace, convert.convert(call.trace, form, slot, given))
@@ -212,8 +224,8 @@ def _check_word(form: Form, name: str, number: int, word: Operand, writer: dict[
     for register in elements:
         if type(register) is Register and writer.get(register.name, number) < number:
             raise TileError(
-                f"{form.spelling}: issue {number} reads {name} from {register}, which issue {writer[register.name]} has "
-                "already overwritten; d may be c in place, and nothing else"
+                f"{form.spelling}: issue {number} reads {name} from {register}, which issue {writer[register.name]} "
+                "has already overwritten; d may be c in place, and nothing else"
             )
 
 

@@ -61,7 +61,9 @@ def element_kind(form: Form, name: str, tensor: object, given: object) -> str:
     if not isinstance(found, str) or found not in formats:
         have = ", ".join(formats)
         if given is None and dtype not in _NAMES:
-            raise TileError(f"{form.spelling} needs {name}_format=, one of {have}: elements of {dtype} do not say it")
+            raise TileError(
+                f"{form.spelling} needs {name}_format=, one of {have}: elements of {dtype} do not say it"
+            )
         raise TileError(f"{form.spelling}: {name} is {found}, and {kind} has {have}")
     return found
 
@@ -78,8 +80,11 @@ def instruction_descriptor(form: Form, made: Instruction) -> int:
         small = {".scale_vec::4X", ".block16"} & set(form.modifiers)
         return bits | (not small) << 23
     sums = "s32" if kind == ".kind::i8" else made.d
-    if sums not in _SUMS or (sums == "f16" and kind not in (".kind::f16", ".kind::f8f6f4")):
-        raise TileError(f"{form.spelling}: d_format= is f32, or f16 of .kind::f16 and .kind::f8f6f4, not {made.d!r}")
+    narrow = sums == "f16" and kind not in (".kind::f16", ".kind::f8f6f4")
+    if narrow or made.d not in ("f16", "f32"):
+        raise TileError(
+            f"{form.spelling}: d_format= is f32, or f16 of .kind::f16 and .kind::f8f6f4, not {made.d!r}"
+        )
     if made.saturate and kind != ".kind::i8":
         raise TileError(f"{form.spelling}: saturate= is of .kind::i8")
     return bits | made.saturate << 3 | _SUMS[sums] << 4

@@ -75,7 +75,11 @@ def copy_descriptor(
         raise LayoutError(f"{what}: the matrix is K-major, without swizzle, and aligned to 16 bytes")
     offset, rows = operand.tables(given.layout, shape)["m"]
     address = addresses.address(trace, given.bound, given.origin.plus(offset), 4)
-    base = address.base if isinstance(address.base, Register) else addresses.in_register(trace, Address(address.base))
+    base = (
+        address.base
+        if isinstance(address.base, Register)
+        else addresses.in_register(trace, Address(address.base))
+    )
     low = trace.register("b32")
     trace.instruction("bfe.u32", low, base, Integer(4), Integer(14))
     steps = [address.offset + 4 * sum(values) for values in itertools.product(*rows[: len(zeros)])]

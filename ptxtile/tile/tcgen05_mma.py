@@ -1,10 +1,10 @@
 """tcgen05.mma over tiles: dense, sparse, block-scaled, weights stationary (PTX ISA 9.7.16.10).
 
 Operands in PTX order, by one thread; the instruction descriptor and enable_input_d are made here:
-    d            tensor memory (*(M repeats, N repeats), rows, N) in the datapath of the shape (layout/tensor_memory.py);
-                 rows = M / ctas; the repeat axes are left out together
-    a            shared memory (M repeats * rows, K repeats * k), K-major; or tensor memory (*(M repeats, K repeats), rows,
-                 words of k)
+    d            tensor memory (*(M repeats, N repeats), rows, N) in the datapath of the shape
+                 (layout/tensor_memory.py); rows = M / ctas; the repeat axes are left out together
+    a            shared memory (M repeats * rows, K repeats * k), K-major; or tensor memory (*(M repeats, K repeats),
+                 rows, words of k)
     b            shared memory (N repeats * N / ctas, K repeats * k), K-major
     metadata     of .sp: tensor memory, its address alone, the same for every repeat
     scale_a, scale_b    of .block_scale: the same
@@ -14,7 +14,6 @@ ones accumulate. Commits, fences and waits are the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptxtile.builder import convert
@@ -67,8 +66,8 @@ def issue(call: Call) -> None:
     rows = len(left.offsets) if isinstance(left, Matrix) else len(left)
     if (rows, len(right.offsets)) != repeats or right.steps != k:
         raise TileError(
-            f"{form.spelling}: a has {rows} x {k} repeats, b {len(right.offsets)} x {right.steps} and d {repeats}; they "
-            "are M x K, N x K and (M, N)"
+            f"{form.spelling}: a has {rows} x {k} repeats, b {len(right.offsets)} x {right.steps} and d {repeats}; "
+            "they are M x K, N x K and (M, N)"
         )
     idesc = _constant(call, instruction_descriptor(form, made))
     fixed = {name: [_base(call, name, given[name])] for name in names[3:]}
@@ -101,7 +100,8 @@ def _instruction(call: Call, a: object, b: object) -> Instruction:
     if not fits:
         raise TileError(f"{form.spelling}: N of instruction_shape= is {told}, not {n}")
     formats = [
-        element_kind(form, name, tensor, call.parameters.get(f"{name}_format")) for name, tensor in (("a", a), ("b", b))
+        element_kind(form, name, tensor, call.parameters.get(f"{name}_format"))
+        for name, tensor in (("a", a), ("b", b))
     ]
     negative = [_bool(call, f"neg_{name}") for name in "ab"]
     return Instruction(m, n, formats[0], formats[1], negative[0], negative[1], _bool(call, "saturate"),
@@ -144,13 +144,8 @@ def _sums(
     if len(parts.repeat) not in (0, 2):
         raise TileError(f"{what} has repeats {parts.repeat}; they are (M, N), or left out")
     places = region.places_of(tensor)
-    due = datapath(letter, extents.columns)
-    words = []
-    for row in range(atom[0]):
-        for column in range(atom[1]):
-            at = due.apply(row, column, shape=atom)
-            words.append(((row, column), at["TLane"], at["TCol"]))
-    region.check_atom(what + f" (datapath {letter})", places, parts, words)
+    due = operand.tables(datapath(letter, extents.columns), atom)
+    region.check_atom(f"{what} (datapath {letter})", places, parts, due["TLane"][1], due["TCol"][1])
     found = region.issue_addresses(call.trace, tensor, places, parts, ())
     m, n = parts.repeat or (1, 1)
     return [[found[i * n + j] for j in range(n)] for i in range(m)], (m, n)
@@ -158,13 +153,17 @@ def _sums(
 
 def _right(call: Call, given: object, extents: Extents) -> Matrix:
     what = f"{call.form.spelling}: operand b"
-    return k_major(call.trace, what, given, (extents.b_rows, _elements(what, given, extents.b_bytes)), _kind(given))
+    return k_major(
+        call.trace, what, given, (extents.b_rows, _elements(what, given, extents.b_bytes)), _kind(given)
+    )
 
 
 def _left(call: Call, given: object, extents: Extents) -> Matrix | list[list[Operand]]:
     what = f"{call.form.spelling}: operand a"
     if not isinstance(given, Tensor) or given.space != "tensor":
-        return k_major(call.trace, what, given, (extents.rows, _elements(what, given, extents.a_bytes)), _kind(given))
+        return k_major(
+            call.trace, what, given, (extents.rows, _elements(what, given, extents.a_bytes)), _kind(given)
+        )
     if not any(slot.name == "a_tmem" for signature in call.form.signatures for slot in signature.operands):
         raise OperandError(f"{what} takes shared memory: this form has no A in tensor memory")
     words = extents.a_bytes // 4
@@ -251,7 +250,13 @@ def _words(
 ) -> list[Operand]:
     """The operands of one instruction, in the signature's order."""
     form = call.form
-    values: dict[str, Operand] = {"d": dab[0], "a": dab[1], "b": dab[2], "idesc": idesc, "enable_input_d": flag}
+    values: dict[str, Operand] = {
+        "d": dab[0],
+        "a": dab[1],
+        "b": dab[2],
+        "idesc": idesc,
+        "enable_input_d": flag,
+    }
     values |= {name: words[0] for name, words in fixed.items()}
     extras = {name: call.parameters[name] for name in _TAILS if call.parameters.get(name) is not None}
     wanted = set(values) | set(extras)

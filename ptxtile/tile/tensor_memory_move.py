@@ -1,29 +1,24 @@
-"""tcgen05.ld, tcgen05.st and tcgen05.cp over tiles (PTX ISA 9.7.16.8 and 9.7.16.9).
+"""tcgen05.ld and tcgen05.st over tiles (PTX ISA 9.7.16.8).
 
-Operands in PTX order. ld and st, above thread scope, by warps that are known, each in its own 32 lanes:
-    registers        (*repeats, *fragment): (32, N) of .32x32b, (16, 2 N) .16x64b, (16, 4 N) .16x128b, (16, 8 N) .16x256b,
-                     (2, 16, N) .16x32bx2
+Operands in PTX order, above thread scope, by warps that are known, each in its own 32 lanes:
+    registers        (*repeats, *fragment): (32, N) of .32x32b, (16, 2 N) .16x64b, (16, 4 N) .16x128b,
+                     (16, 8 N) .16x256b, (2, 16, N) .16x32bx2
     tensor memory    the same; with .pack::16b or .unpack::16b one more axis, (…, 2): two columns a word
 The half_split_off of .16x32bx2 is the distance of its two regions in columns. tcgen05.wait is the caller's.
-
-cp, by one thread: (tensor memory, shared memory), words (128, 8), (128, 4), (4, 8), (64, 4), (32, 4); the shared matrix
-is K-major, without swizzle. Of the multicasts the layout names the first copy.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
-from ptxtile.errors import LayoutError, OperandError, TileError
+from ptxtile.errors import TileError
 from ptxtile.ir.operand import Integer, Operand, Vector
 from ptxtile.isa.form import Form
 from ptxtile.layout.mma_fragment import Fragment
 from ptxtile.layout.tensor_memory import tensor_memory_fragment
 from ptxtile.tile import collective, operand, overlap, predicate, registers, tensor_memory_region as region
-from ptxtile.tile.family import GUARDED, Call, Family
+from ptxtile.tile.family import Call, Family
 from ptxtile.tile.scope import coordinate
-from ptxtile.tile.tcgen05_matrix import copy_descriptor
 
 _SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
 
@@ -53,7 +48,7 @@ def issue(call: Call) -> None:
     parts = operand.split(where, tensor, group, shape)
     places = region.places_of(tensor)
     half = _half(where, places, len(parts.group) + len(parts.repeat)) if len(words.shape) == 3 else None
-    region.check_atom(where, places, parts, _atom(words.shape, packed, half or 0))
+    region.check_atom(where, places, parts, *_atom(words.shape, packed, half or 0))
     region.check_slab(where, places, parts, group, words.shape[-2])
     if parts.repeat != held.repeat:
         raise TileError(f"{where} has repeats {parts.repeat}, and r has {held.repeat}: both repeat alike")
@@ -75,47 +70,17 @@ def _half(what: str, places: region.Places, first: int) -> int:
     return places.columns[first][1] - places.columns[first][0]
 
 
-def _atom(shape: tuple[int, ...], packed: bool, half: int) -> list[tuple[tuple[int, ...], int, int]]:
-    """(coordinate, lane, column) of each word of the atom, from its first."""
-    *region_, rows, columns = shape
-    found = []
-    for front in itertools.product(*map(range, region_)):
-        for row, column in itertools.product(range(rows), range(columns)):
-            start = sum(front) * half
-            if not packed:
-                found.append(((*front, row, column), row, start + column))
-                continue
-            found += [((*front, row, column, part), row, start + 2 * column + part) for part in range(2)]
-    return found
-
-
-# --- from shared memory -----------------------------------------------------------------------------------------------
-_COPIES = {".128x256b": (128, 8), ".4x256b": (4, 8), ".128x128b": (128, 4), ".64x128b": (64, 4), ".32x128b": (32, 4)}
-
-
-def copy(call: Call) -> None:
-    """tcgen05.cp."""
-    form, trace = call.form, call.trace
-    if call.group.scope != "thread":
-        raise TileError(f'{form.spelling} is issued by one thread: scope="thread", as in pt.if_(pt.elect())')
-    if call.preserve_dst:
-        raise TileError(f"{form.spelling}: preserve_dst=True requires a destination in registers")
-    to, source = call.take(2, "tensor memory, shared memory")
-    if any(word.startswith((".b8x16", ".b6x16", ".b4x16")) for word in form.modifiers):
-        raise OperandError(f"{form.spelling} decompresses: call the form itself with a descriptor of your own")
-    rows, columns = next(_COPIES[word] for word in form.modifiers if word in _COPIES)
-    where = f"{form.spelling}: operand taddr"
-    tensor = region.tensor_memory(where, to)
-    parts = operand.split(where, tensor, call.group, (rows, columns))
-    places = region.places_of(tensor)
-    region.check_atom(where, places, parts, _atom((rows, columns), False, 0))
-    addresses = region.issue_addresses(trace, tensor, places, parts, ())
-    for each in addresses:
-        if each.offset % 4:
-            raise LayoutError(f"{where}: a copy starts at a multiple of 4 columns, not at {each.offset & 0xFFFF}")
-    sources = copy_descriptor(trace, f"{form.spelling}: operand s_desc", source, (rows, columns), parts)
-    guards = predicate.guards(trace, form.spelling, call.pred, call.group, parts.repeat, parts.issues)
-    registers.emit(trace, form, [addresses, sources], guards)
+def _atom(shape: tuple[int, ...], packed: bool, half: int) -> tuple[region.Tables, region.Tables]:
+    """What each coordinate of the atom adds to the lane, and to the column."""
+    *front, rows, columns = shape
+    lanes = [(0,) * extent for extent in front] + [tuple(range(rows)), (0,) * columns]
+    step = 2 if packed else 1
+    across = [tuple(half * at for at in range(extent)) for extent in front]
+    across += [(0,) * rows, tuple(range(0, step * columns, step))]
+    if packed:
+        lanes.append((0, 0))
+        across.append((0, 1))
+    return tuple(lanes), tuple(across)
 
 
 FAMILY = Family(
@@ -128,17 +93,4 @@ FAMILY = Family(
     scopes="warp and above",
     judges=("ptxas",),
     issue=issue,
-)
-
-COPY = Family(
-    name="tcgen05.cp",
-    section="9.7.16.9.2",
-    starts=("tcgen05.cp.",),
-    operands=("tensor memory, shared memory",),
-    atoms="words (128, 8), (128, 4), (4, 8), (64, 4), (32, 4)",
-    carriers="words of 32 bits in tensor memory; uint32 in shared memory",
-    guards=GUARDED,
-    scopes="thread",
-    judges=("ptxas",),
-    issue=copy,
 )

@@ -18,7 +18,7 @@ from ptxtile.errors import OperandError, TileError
 from ptxtile.ir.operand import Address
 from ptxtile.layout import ComposeLayout
 from ptxtile.tile import operand
-from ptxtile.tile.operand import Shape, Split
+from ptxtile.tile.operand import Split
 from ptxtile.tile.scope import Group
 
 _LANE = 1 << 16
@@ -46,7 +46,9 @@ def tensor_memory(what: str, given: object) -> Tensor:
     """`given`, which must lie in tensor memory. OperandError otherwise."""
     if not isinstance(given, Tensor) or not isinstance(given.bound, Memory) or given.space != "tensor":
         found = f"a tensor in {given.space}" if isinstance(given, Tensor) else convert.given(given)
-        raise OperandError(f"{what} takes a tensor in tensor memory, pt.tensor_memory(…).tensor(…), not {found}")
+        raise OperandError(
+            f"{what} takes a tensor in tensor memory, pt.tensor_memory(…).tensor(…), not {found}"
+        )
     return given
 
 
@@ -61,20 +63,19 @@ def places_of(tensor: Tensor) -> Places:
     return Places(lanes, columns, lane, column)
 
 
-def check_atom(
-    what: str, places: Places, parts: Split, atom: Sequence[tuple[tuple[int, ...], int, int]]
-) -> None:
-    """TileError unless the atom's coordinates have these (lane, column), relative to the first."""
+def check_atom(what: str, places: Places, parts: Split, lanes: Tables, columns: Tables) -> None:
+    """TileError unless each coordinate of each of the atom's dimensions adds these lanes and columns."""
     first = len(parts.group) + len(parts.repeat)
-    for at, lane, column in atom:
-        found = tuple(
-            sum(row[digit] for row, digit in zip(rows[first:], at)) for rows in (places.lanes, places.columns)
-        )
-        if found != (lane, column):
-            raise TileError(
-                f"{what}: element {at} of the atom must lie {lane} lanes and {column} columns from the first, and the "
-                f"layout puts it {found[0]} and {found[1]} away"
-            )
+    for dimension, due in enumerate(zip(lanes, columns)):
+        found = places.lanes[first + dimension], places.columns[first + dimension]
+        for at, wanted in enumerate(zip(*due)):
+            moved = found[0][at] - found[0][0], found[1][at] - found[1][0]
+            if moved != wanted:
+                element = tuple(at if each == dimension else 0 for each in range(len(lanes)))
+                raise TileError(
+                    f"{what}: element {element} of the atom must lie {wanted[0]} lanes and {wanted[1]} columns from "
+                    f"the first, and the layout puts it {moved[0]} and {moved[1]} away"
+                )
 
 
 def check_slab(what: str, places: Places, parts: Split, group: Group, rows: int) -> None:
@@ -91,12 +92,14 @@ def check_slab(what: str, places: Places, parts: Split, group: Group, rows: int)
             lane, _ = places.at((*coordinate, *repeat, *starts[len(parts.repeat) :]))
             if lane // 32 != warp or lane % 32 % 16 or lane % 32 + rows > 32:
                 raise TileError(
-                    f"{what}: warp {warp} of a warpgroup reaches lanes {32 * warp} to {32 * warp + 31} of tensor memory, "
-                    f"16 or 32 at a time, and {rows} lanes from {lane} are asked for"
+                    f"{what}: warp {warp} of a warpgroup reaches lanes {32 * warp} to {32 * warp + 31} of tensor "
+                    f"memory, 16 or 32 at a time, and {rows} lanes from {lane} are asked for"
                 )
 
 
-def issue_addresses(trace: Trace, tensor: Tensor, places: Places, parts: Split, group: Sequence[Extent]) -> list[Address]:
+def issue_addresses(
+    trace: Trace, tensor: Tensor, places: Places, parts: Split, group: Sequence[Extent]
+) -> list[Address]:
     """The address of each repeat's first element, for a thread at a group coordinate."""
     start = _moving(tensor, group)
     count, repeats = len(parts.group), parts.repeat
@@ -122,5 +125,3 @@ def _moving(tensor: Tensor, group: Sequence[Extent]) -> Extent:
             digit = ranges.remainder(digit, term.mod)
         total = total.plus(digit, term.stride * (_LANE if term.axis.name == "TLane" else 1))
     return total
-
-

@@ -1,4 +1,4 @@
-"""shfl, vote, match, redux, elect and activemask over tiles: registers, by the whole warp (PTX ISA 9.7.9.6, 9.7.13.9 on).
+"""shfl, vote, match, redux, elect and activemask over tiles: registers, by the whole warp (PTX ISA 9.7.9.6, 9.7.13).
 
 Operands as the manual writes them, as of any register form; a tuple for d|p. Every lane of the warp takes part: at
 thread scope too, all 32 are active, or `membermask` is a constant that names exactly those that are.
@@ -32,8 +32,8 @@ def _check(call: Call, lanes: Steps, operands: Sequence[object]) -> None:
     mask = given.value if isinstance(given, Scalar) else given
     if mask != active:
         raise TileError(
-            f"{call.form.spelling} requires all 32 lanes of a warp to be active; active here are {lanes.count} from lane "
-            f"{lanes.first}: they alone take part if membermask is the constant {active:#x}"
+            f"{call.form.spelling} requires all 32 lanes of a warp to be active; active here are {lanes.count} from "
+            f"lane {lanes.first}: they alone take part if membermask is the constant {active:#x}"
         )
 
 

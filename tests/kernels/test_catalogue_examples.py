@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from examples import LATER, load
 
 import ptxtile as pt
+from examples import LATER, load
 from ptxtile import driver
 from ptxtile.errors import EmulatorError
 

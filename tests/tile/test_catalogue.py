@@ -12,8 +12,7 @@ import ptxtile as pt
 from ptxtile import isa, tile
 from ptxtile.tile.catalogue import FAMILIES, family_of
 from ptxtile.tile.samples import SAMPLES
-
-from .running import failure, message
+from tile.running import failure, message
 
 ALL = [(name, spelling) for name, spellings in SAMPLES.items() for spelling in spellings]
 

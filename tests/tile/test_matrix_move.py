@@ -11,8 +11,7 @@ import ptxtile as pt
 from ptxtile import S, laneid, tile
 from ptxtile.layout.mma_fragment import ldmatrix, stacked
 from ptxtile.tile import matrix_move
-
-from .running import failure, lines, machines, message, module
+from tile.running import failure, lines, machines, message, module
 
 X4 = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
 STORE = "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16"

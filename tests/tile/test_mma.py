@@ -12,8 +12,7 @@ import ptxtile as pt
 from ptxtile import S, laneid, tile
 from ptxtile.layout.mma_fragment import mma_a, mma_b, mma_c, per_lane, stacked
 from ptxtile.tile import mma
-
-from .running import failure, lines, machines, message, module
+from tile.running import failure, lines, machines, message, module
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 A, B, C = mma_a("m16n8k16", 16), mma_b("m16n8k16", 16), mma_c("m16n8k16", 32)
