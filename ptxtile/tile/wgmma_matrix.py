@@ -55,9 +55,7 @@ def matrix(trace: Trace, what: str, given: object, atom: tuple[int, int], kind: 
     if not isinstance(given, Tensor) or not isinstance(given.bound, Memory) or given.space != "shared":
         raise OperandError(f"{what} takes a tensor in shared memory, not {convert.given(given)}")
     if given.dtype.name not in _CARRIERS[kind]:
-        raise OperandError(
-            f"{what} takes elements of {' or '.join(_CARRIERS[kind])}, not {given.dtype.name}"
-        )
+        raise OperandError(f"{what} takes elements of {' or '.join(_CARRIERS[kind])}, not {given.dtype.name}")
     shape = given.static_shape
     if len(shape) != 2 or shape[0] % rows or shape[1] % k:
         raise TileError(f"{what} has shape {shape}; it takes (a multiple of {rows}, a multiple of {k})")
