@@ -64,6 +64,30 @@ def gathered_tile(map_: TiledMap, column: int, lines: Sequence[int]) -> Tile:
     return _row_tile(map_, column, places * map_.strides[0], present, map_.itemsize)
 
 
+def pixel_tile(map_: TiledMap, coordinates: Sequence[int], offsets: Sequence[int]) -> Tile:
+    """A column of pixels (im2col): from the given one on, along the bounding box, row after row, image after image.
+
+    coordinates   channel, pixel, …, image     offsets   by which every pixel is moved, such as a filter's tap
+    """
+    assert map_.im2col is not None
+    first = list(map_.im2col.lower)
+    last = [extent - 1 + upper for extent, upper in zip(map_.extents[1:-1], map_.im2col.upper)]
+    *pixel, image = coordinates[1:]
+    rows, present = [], []
+    for _ in range(map_.box[1]):
+        place = [*(at + offset for at, offset in zip(pixel, offsets)), image]
+        rows.append(sum(at * stride for at, stride in zip(place, map_.strides)))
+        present.append(all(0 <= at < extent for at, extent in zip(place, map_.extents[1:])))
+        for dim in range(len(pixel)):
+            pixel[dim] += map_.element_strides[dim + 1]
+            if pixel[dim] <= last[dim]:
+                break
+            pixel[dim] = first[dim]
+        else:
+            image += 1
+    return _row_tile(map_, coordinates[0], np.array(rows, np.int64), np.array(present), map_.itemsize)
+
+
 def _row_tile(map_: TiledMap, first: int, rows: Offsets, present: NDArray[np.bool_], unit: int) -> Tile:
     low = min(max(-first, 0), map_.box[0])
     high = max(min(map_.box[0], map_.extents[0] - first), low)

@@ -244,9 +244,8 @@ def test_trap(fail):
 
 
 def test_step_budget():
-    from tests.emulator.conftest import kernel
-
     from ptxtile.emulator import EmulatorError, Loaded
+    from tests.emulator.conftest import kernel
 
     loaded = Loaded(kernel("L: bra L;", ""))
     with pytest.raises(EmulatorError) as caught:

@@ -110,9 +110,8 @@ def model(statements: list[Any], x: int, inside: bool = False) -> tuple[int, str
 @settings(max_examples=40)
 @given(programs)
 def test_every_thread_computes_what_it_would_alone(program):
-    from tests.emulator.conftest import kernel
-
     from ptxtile.emulator import launch
+    from tests.emulator.conftest import kernel
 
     text = Text()
     text.body(program, 0, None)

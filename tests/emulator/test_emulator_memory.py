@@ -291,9 +291,8 @@ def test_launches_that_a_device_would_refuse(fail, options, text):
 
 
 def test_names_and_counts_that_do_not_fit():
-    from tests.emulator.conftest import kernel
-
     from ptxtile.emulator import EmulatorError
+    from tests.emulator.conftest import kernel
 
     for name, args, text in (
         ("f", [], "the module has no function 'f' with a body; it has k"),
@@ -339,9 +338,8 @@ def test_memory_between_launches():
 
 
 def test_device_memory_that_nobody_wrote():
-    from tests.emulator.conftest import kernel
-
     from ptxtile.emulator import EmulatorError
+    from tests.emulator.conftest import kernel
 
     loaded = Loaded(
         kernel(

@@ -260,10 +260,9 @@ def test_a_thread_may_wait_for_another_of_its_warp(run, lane):
 
 
 def test_lines_are_those_of_the_text_given_or_written():
-    from tests.emulator.conftest import kernel
-
     from ptxtile.emulator import EmulatorError, launch
     from ptxtile.ir import parse
+    from tests.emulator.conftest import kernel
 
     text = kernel(
         "\n\n// a comment\nld.param.u64 %rd1,\n  [A];\n\nst.global.b32\n [%rd1], %r1;", ".param .u64 A"

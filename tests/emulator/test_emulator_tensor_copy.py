@@ -242,66 +242,84 @@ WHO = "  thread (0, 0, 0) of CTA (0, 0, 0)"
             WAIT,
             "",
             "in-flight",
-            "in flight: a thread reads what asynchronous work wrote that was not waited for\n"
-            f"  line 17: ld.shared.b32 %r6, [%r5]\n{WHO}\n{WHO} started it at line 15: @%p1 {LOADED}",
+            (
+                "in flight: a thread reads what asynchronous work wrote that was not waited for\n"
+                f"  line 17: ld.shared.b32 %r6, [%r5]\n{WHO}\n{WHO} started it at line 15: @%p1 {LOADED}"
+            ),
         ),
         (
             "fence.proxy.async.shared::cta;\n",
             "",
             "proxy",
-            "proxy: asynchronous work reads what a thread wrote without a fence.proxy.async between the two\n"
-            f"  line 21: @%p1 {STORED}\n{WHO}\n{WHO} wrote it at line 19: st.shared.b32 [%r5], %r6",
+            (
+                "proxy: asynchronous work reads what a thread wrote without a fence.proxy.async between the two\n"
+                f"  line 21: @%p1 {STORED}\n{WHO}\n{WHO} wrote it at line 19: st.shared.b32 [%r5], %r6"
+            ),
         ),
         (
             "shared::cta;\nbar.sync 0;\n",
             "shared::cta;\n",
             "race",
-            "race: asynchronous work reads what a thread wrote, and nothing orders the two\n"
-            f"  line 21: @%p1 {STORED}\n{WHO}\n  thread (1, 0, 0) of CTA (0, 0, 0) wrote it at line 19: "
-            "st.shared.b32 [%r5], %r6",
+            (
+                "race: asynchronous work reads what a thread wrote, and nothing orders the two\n"
+                f"  line 21: @%p1 {STORED}\n{WHO}\n  thread (1, 0, 0) of CTA (0, 0, 0) wrote it at line 19: "
+                "st.shared.b32 [%r5], %r6"
+            ),
         ),
         (
             "@%p1 fence.mbarrier_init.release.cluster;\n",
             "",
             "proxy",
-            "proxy: asynchronous work completes on an mbarrier that was initialised without a fence.mbarrier_init or "
-            f"fence.proxy.async since\n  line 14: @%p1 {LOADED}\n{WHO}\n"
-            "  initialised at line 11: @%p1 mbarrier.init.shared.b64 [%r3], 1",
+            (
+                "proxy: asynchronous work completes on an mbarrier that was initialised without a fence.mbarrier_init or "
+                f"fence.proxy.async since\n  line 14: @%p1 {LOADED}\n{WHO}\n"
+                "  initialised at line 11: @%p1 mbarrier.init.shared.b64 [%r3], 1"
+            ),
         ),
         (
             "@%p1 cp.async.bulk.wait_group.read 0;\n",
             "",
             "exit",
-            "exit: CTA (0, 0, 0) has ended, and asynchronous work still uses its shared memory\n"
-            f"  line 22: @%p1 {STORED}\n{WHO} started it",
+            (
+                "exit: CTA (0, 0, 0) has ended, and asynchronous work still uses its shared memory\n"
+                f"  line 22: @%p1 {STORED}\n{WHO} started it"
+            ),
         ),
         (
             "@%p1 cp.async.bulk.wait_group.read 0;\n",
             "@%p1 st.shared.b32 [%r5], 0;\n",
             "in-flight",
-            "in flight: memory is overwritten that asynchronous work still reads; wait for the work first\n"
-            f"  line 24: @%p1 st.shared.b32 [%r5], 0\n{WHO}\n{WHO} started it at line 22: @%p1 {STORED}",
+            (
+                "in flight: memory is overwritten that asynchronous work still reads; wait for the work first\n"
+                f"  line 24: @%p1 st.shared.b32 [%r5], 0\n{WHO}\n{WHO} started it at line 22: @%p1 {STORED}"
+            ),
         ),
         (
             "[%r2], [%rd1",
             "[%r2+64], [%rd1",
             "misaligned",
-            "misaligned: copies 1024 bytes at shared address 0x440, which is not a multiple of 128\n"
-            f"  line 15: @%p1 {LOADED.replace('[%r2]', '[%r2+64]')}\n{WHO}",
+            (
+                "misaligned: copies 1024 bytes at shared address 0x440, which is not a multiple of 128\n"
+                f"  line 15: @%p1 {LOADED.replace('[%r2]', '[%r2+64]')}\n{WHO}"
+            ),
         ),
         (
             "[%r2], [%rd1",
             "[%r2+16256], [%rd1",
             "out-of-bounds",
-            "out of bounds: copies 16 bytes at shared address 0x4770; the CTA has 16392 bytes of it, 0x400 to 0x4408\n"
-            f"  line 15: @%p1 {LOADED.replace('[%r2]', '[%r2+16256]')}\n{WHO}",
+            (
+                "out of bounds: copies 16 bytes at shared address 0x4770; the CTA has 16392 bytes of it, 0x400 to 0x4408\n"
+                f"  line 15: @%p1 {LOADED.replace('[%r2]', '[%r2+16256]')}\n{WHO}"
+            ),
         ),
         (
             "2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], [%rd1, {0, 0}]",
             "1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], [%rd1, {0}]",
             "tensor-map",
-            "tensor map: a 1-dimensional copy of a tensor map of 2 dimensions\n"
-            f"  line 15: @%p1 {LOADED.replace('2d.', '1d.').replace('{0, 0}', '{0}')}\n{WHO}",
+            (
+                "tensor map: a 1-dimensional copy of a tensor map of 2 dimensions\n"
+                f"  line 15: @%p1 {LOADED.replace('2d.', '1d.').replace('{0, 0}', '{0}')}\n{WHO}"
+            ),
         ),
     ],
 )
@@ -350,3 +368,64 @@ def test_unwritten_bytes_of_shared_memory_are_not_stored():
     assert str(caught.value).splitlines()[0] == (
         "uninitialised: the copied value depends on shared memory, which holds bits that were never written"
     )
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_column_of_pixels(stride):
+    """Two images of 5 x 6 pixels and 8 channels under a 3 x 3 filter with a border of one."""
+    from ptxtile.ir.tensor_map import Im2col
+
+    images = numbers((2, 5, 6, 8))
+    made = TiledMap(
+        "u32",
+        images.shape[::-1],
+        images.strides[::-1][1:],
+        (4, 32),
+        (1, stride, stride, 1),
+        im2col=Im2col((-1, -1), (-1, -1)),
+    )
+    padded = np.pad(images, [(0, 8), (1, 3), (1, 3), (0, 0)])
+    for tap, first in (((0, 0), (-1, -1, 0)), ((1, 2), (1, 0, 1))):
+        out = np.zeros(128, np.uint32)
+        w, h, image = first
+        body = INIT + "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 512;\n"
+        body += "mov.b16 %h1, " + f"{tap[0]}; mov.b16 %h2, {tap[1]};\n"
+        body += "@%p1 cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        body += f"[%r2], [%rd1, {{4, {w}, {h}, {image}}}], [%r3], {{%h1, %h2}};\n" + WAIT + dump(512)
+        run(".reg .b16 %h<3>;\n" + body, Mapped(made, images), Mapped(made, images), out)
+        due = []
+        for _ in range(32):
+            due.append(padded[image, h + 1 + tap[1], w + 1 + tap[0], 4:8])
+            w += stride
+            if w > 6 - 2:
+                w, h = -1, h + stride
+            if h > 5 - 2:
+                h, image = -1, image + 1
+        assert (out.reshape(32, 4) == np.array(due)).all()
+
+
+def test_a_map_that_is_changed_on_the_way():
+    array, other = numbers((16, 8)), numbers((16, 8)) + 1000
+    given = map_of(array, (8, 8))
+    raw = np.zeros(256, np.uint8)
+    out = np.zeros(64, np.uint32)
+    text = HEAD.replace("k(", "k(.param .u64 RAW, .param .u64 OTHER, ") + (
+        "ld.param.u64 %rd6, [RAW]; ld.param.u64 %rd7, [OTHER]; mov.u32 %r20, s; add.u32 %r20, %r20, 1024;\n"
+        "shl.b32 %r21, %r1, 2; cvt.u64.u32 %rd8, %r21; add.u64 %rd9, %rd1, %rd8; ld.b32 %r22, [%rd9];\n"
+        "add.u32 %r23, %r20, %r21; st.shared.b32 [%r23], %r22;\nbar.sync 0;\n"
+        "@%p1 tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r20], %rd7;\n"
+        "@%p1 tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r20], 1, 12;\nbar.sync 0;\n"
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd6], [%r20], 128;\n"
+        "fence.proxy.tensormap::generic.acquire.gpu [%rd6], 128;\nmov.u64 %rd1, %rd6;\n"
+        + INIT
+        + "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 256;\n@%p1 "
+        + LOAD.format(rank=2, at="{0, 8}")
+        + "\n"
+        + WAIT
+        + dump(256)
+        + "ret;\n}\n"
+    )
+    launch(text, "k", 1, 32, [raw, other, given, given, out])
+    due = other[8:].copy()
+    due[4:] = 0
+    assert (out.reshape(8, 8) == due).all()

@@ -17,6 +17,7 @@ MODULES = (
     "multimem",
     "mbarrier",
     "copies",
+    "tensor_maps",
     "mma",
     "matrices",
     "wgmma",

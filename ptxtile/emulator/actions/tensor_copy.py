@@ -9,16 +9,18 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator import windows
 from ptxtile.emulator.actions.bulk import cta_of, destinations, named, whole
+from ptxtile.emulator.actions.mma import scalars
 from ptxtile.emulator.actions.updates import OPERATIONS, update_of
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.memory import Store
 from ptxtile.emulator.operands import Locate, Read, address_reader, reader, refuse_undefined
 from ptxtile.emulator.program import Program, Site
-from ptxtile.emulator.report import fault, stop
+from ptxtile.emulator.report import fault
 from ptxtile.emulator.spaces import Part
 from ptxtile.emulator.step import Run
-from ptxtile.emulator.tiles import CHUNK, NAN_PATTERN, Tile, chunks, gathered_tile, tile_of
+from ptxtile.emulator.tiles import CHUNK, NAN_PATTERN, Tile, chunks, gathered_tile, pixel_tile, tile_of
 from ptxtile.emulator.transfer import Bytes, Combine, Source, Target, Transfer, barrier_of
+from ptxtile.emulator.widths import Bits
 from ptxtile.errors import LayoutError
 from ptxtile.ir.operand import Address, Vector
 from ptxtile.ir.tensor_map import BYTES, TiledMap
@@ -40,6 +42,8 @@ class Plan:
     barrier: Locate | None
     mask: Read | None
     operation: str
+    pixels: bool
+    offsets: tuple[Read, ...]
 
 
 def _plan(program: Program, site: Site) -> Plan:
@@ -60,13 +64,15 @@ def _plan(program: Program, site: Site) -> Plan:
         address_reader(program, site, operands["mbar"]) if "mbar" in operands else None,
         reader(program, site, operands["cta_mask"], ".u16") if "cta_mask" in operands else None,
         next((m for m in modifiers if m in OPERATIONS), ""),
+        any(m.startswith(".im2col") for m in modifiers),
+        tuple(reader(program, site, part, ".u16") for part in scalars(operands["offsets"]))
+        if "offsets" in operands
+        else (),
     )
 
 
 def tensor_copy(program: Program, site: Site) -> Run:
-    """Every tensor copy but im2col."""
-    if any(m.startswith(".im2col") for m in site.instruction.form.modifiers):
-        raise stop("unsupported", f"the emulator cannot run {site.instruction.form.spelling} yet", site)
+    """Every tensor copy of sm_90, and gather4 and scatter4."""
     plan = _plan(program, site)
 
     def run(lanes: Lanes) -> None:
@@ -78,17 +84,19 @@ def tensor_copy(program: Program, site: Site) -> Run:
 
 def _one(plan: Plan, lanes: Lanes) -> None:
     """The copy of one thread."""
-    map_, base = read_map(lanes, plan.map(lanes))
+    map_, base = read_map(lanes, whole(lanes, "", plan.map(lanes), BYTES, "reads the tensor map of", 64))
     if map_.rank != plan.rank:
         text = f"a {plan.rank}-dimensional copy of a tensor map of {map_.rank} dimensions"
         raise fault("tensor-map", f"tensor map: {text}", lanes, 0)
-    place = []
-    for read in plan.coordinates:
-        value, shadow = read(lanes)
-        if shadow is not None:
-            refuse_undefined(lanes, shadow, "which tile is copied", "a coordinate")
-        place.append(int(value.astype(np.uint32).view(np.int32)[0]))
-    tile = gathered_tile(map_, place[0], place[1:]) if plan.by_row else tile_of(map_, place)
+    if plan.pixels != (map_.im2col is not None):
+        text = "a tensor map of pixels goes with .im2col, a map of tiles without"
+        raise fault("tensor-map", f"tensor map: {text}", lanes, 0)
+    place = [int(_defined(lanes, read).astype(np.uint32).view(np.int32)[0]) for read in plan.coordinates]
+    if plan.pixels:
+        moved = [int(_defined(lanes, read)[0]) for read in plan.offsets] or [0] * (map_.rank - 2)
+        tile = pixel_tile(map_, place, moved)
+    else:
+        tile = gathered_tile(map_, place[0], place[1:]) if plan.by_row else tile_of(map_, place)
     if plan.shared is None:
         return
     if plan.barrier is not None:
@@ -97,9 +105,15 @@ def _one(plan: Plan, lanes: Lanes) -> None:
         _store(plan, lanes, map_, base, tile)
 
 
-def read_map(lanes: Lanes, address: NDArray[np.uint64]) -> tuple[TiledMap, int]:
-    """The tensor map at a generic address of one thread, and the address of its tensor."""
-    part = whole(lanes, "", address, BYTES, "reads the tensor map of", 64)
+def _defined(lanes: Lanes, read: Read) -> Bits:
+    value, shadow = read(lanes)
+    if shadow is not None:
+        refuse_undefined(lanes, shadow, "which tile is copied", "a coordinate")
+    return np.ascontiguousarray(value)
+
+
+def read_map(lanes: Lanes, part: Part) -> tuple[TiledMap, int]:
+    """The tensor map at the only address of `part`, and the address of its tensor."""
     start = int(part.offsets[0])
     try:
         return TiledMap.unpack(part.store.data[start : start + BYTES].tobytes())
