@@ -1,4 +1,4 @@
-"""Tensor copies of four rows (gather4, scatter4: sm_100, here on the emulator) and of pixels (im2col, here on a GPU)."""
+"""Tensor copies of four rows (gather4, scatter4: sm_100, here on the emulator) and of pixels (im2col)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ptxtile as pt
-from ptxtile import driver, ptx, tile
+from ptxtile import ptx, tile
+from tile.running import machines
 
 GATHER = "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes"
 SCATTER = "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group"
@@ -48,9 +49,9 @@ def test_four_rows_on_the_emulator():
     np.testing.assert_array_equal(target, due)
 
 
-@pytest.mark.skipif(not driver.available(), reason="no CUDA device: the GPU's part is not run")
+@machines
 @pytest.mark.parametrize(("dh", "dw"), [(0, 0), (1, 2), (2, 0)])
-def test_pixels_on_a_gpu(dh, dw):
+def test_pixels(device, dh, dw):
     """A column of the matrix of a 3 x 3 convolution with a border of one: pixels run along w, h and images in the box,
     and each is taken at its filter tap."""
     images, height, width, channels, pixels = 2, 6, 7, 16, 64
@@ -77,7 +78,7 @@ def test_pixels_on_a_gpu(dh, dw):
     shape = (images, height, width, channels)
     source = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) + 1
     seen = np.zeros((pixels, channels), np.float32)
-    move.launch(source, seen, device=0)
+    move.launch(source, seen, device=device)
     # The box runs from -1 to extent - 2 along both, that is `extent` places; the copy begins at (0, 1, 2).
     start = (0 * height + 1 + 1) * width + 2 + 1
     due = np.zeros_like(seen)
