@@ -84,7 +84,10 @@ def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
         return (
             operand.kind == "vector"
             and len(parts) == operand.length
-            and (all(map(fits, elements(operand), parts)) or _mixed(operand, parts))
+            and (
+                (_even(operand, parts) and all(map(fits, elements(operand), parts)))
+                or _mixed(operand, parts)
+            )
         )
     if mark == "|":
         return operand.kind == "pair" and len(parts) == 2 and all(map(fits, operand.elements, parts))
@@ -97,6 +100,13 @@ def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
             and all(map(fits, inner, parts[1:]))
         )
     return mark == "(" and operand.kind == "list"
+
+
+def _even(operand: Operand, parts: Sequence[Shape]) -> bool:
+    """Whether the registers of a vector are of one width, where wider ones than the type's may stand."""
+    if operand.elements:
+        return True
+    return len({types.REGISTER_BITS[each] for each in parts if each in types.REGISTER_BITS}) <= 1
 
 
 def _mixed(operand: Operand, parts: Sequence[Shape]) -> bool:

@@ -17,6 +17,7 @@ from ptxtile.isa.line import Declaration, Line
 from ptxtile.isa.match import Reading
 from ptxtile.isa.notation import Raw
 
+_FLOATS = frozenset(["f16", "f16x2", "f32", "f64"])
 _ADDRESS_64 = frozenset(["b64", "u64", "s64"])
 _ADDRESS_32 = frozenset(["b32", "u32", "s32"])
 _ADDRESS_NARROW = frozenset(["b8", "u8", "s8", "b16", "u16", "s16"])
@@ -160,7 +161,9 @@ def _address(declared: Declaration, inside: condition.Scope, values: Values) -> 
     flags = {each[1] for each in declared.attributes if each[0] == "flag"}
     exact = "exact" in flags or known is not None
     registers = _ADDRESS_64 if exact else _ADDRESS_64 | _ADDRESS_32
-    if not exact and "wide" not in flags:
+    if "loose" in flags:
+        registers = frozenset(types.REGISTER_BITS)
+    elif not exact and "wide" not in flags:
         registers |= _ADDRESS_NARROW  # extended, in any space
     return Operand(
         declared.name,
@@ -223,7 +226,8 @@ def _registers(known: types.Type, declared: Declaration) -> frozenset[str]:
         return frozenset([known.carrier])
     if {"wide", "loose"} <= flags:
         return frozenset(types.REGISTER_BITS) - {"pred"}
-    return types.wider(known.name) if "wide" in flags else known.registers
+    registers = types.wider(known.name) if "wide" in flags else known.registers
+    return registers - _FLOATS if "integer" in flags else registers
 
 
 def _length(declared: Declaration, inside: condition.Scope, values: Values) -> int:
