@@ -24,6 +24,16 @@ def compressed(rng: np.random.Generator, k: int) -> tuple[np.ndarray, np.ndarray
     return dense.reshape(64, k), stored.reshape(64, k // 2), halves
 
 
+def shared(source: pt.Tensor, swizzle: int) -> pt.Tensor:
+    """A matrix of global memory in shared memory."""
+    shape = source.static_shape
+    layout = pt.shared_layout(shape, source.dtype, swizzle)
+    made = pt.alloc_shared(shape, source.dtype, layout=layout, align=1024)
+    with pt.for_range(pt.thread_rank(), shape[0] * shape[1], 128) as i:
+        made[i // shape[1], i % shape[1]] = source[i // shape[1], i % shape[1]]
+    return made
+
+
 @machines
 @pytest.mark.parametrize(("kind", "selector"), [("bf16", 0), ("bf16", 1), ("s8", 0)])
 def test_product(device, kind, selector):
@@ -41,14 +51,7 @@ def test_product(device, kind, selector):
         E: pt.Tensor((128,), pt.uint32),
         D: pt.Tensor((128, N // 2), result),
     ):
-        held = []
-        for source, swizzle in ((A, 32), (B, 64)):
-            shape = source.static_shape
-            layout = pt.shared_layout(shape, dtype, swizzle)
-            made = pt.alloc_shared(shape, dtype, layout=layout, align=1024)
-            with pt.for_range(pt.thread_rank(), shape[0] * shape[1], 128) as i:
-                made[i // shape[1], i % shape[1]] = source[i // shape[1], i % shape[1]]
-            held.append(made)
+        held = [shared(A, 32), shared(B, 64)]
         meta = pt.alloc_local((4, 32, 1, 1, 1), pt.uint32, layout=wgmma_registers(1))
         meta[0, 0, 0, 0, 0] = E[pt.thread_rank()]
         d = pt.alloc_local((4, 32, N // 2), result, layout=wgmma_registers(N // 2))
