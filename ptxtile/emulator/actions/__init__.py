@@ -22,6 +22,7 @@ MODULES = (
     "matrices",
     "wgmma",
     "wmma",
+    "video",
 )
 
 
