@@ -8,18 +8,14 @@ instructions that it is, and no latency of the one is claimed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["ANCHORS", "DECLARED", "Link", "Names", "bits", "opaque", "path"]
+__all__ = ["ANCHORS", "DECLARED", "Link", "bits", "opaque", "path", "words"]
 
 ANCHORS = ("prmt.b32", "lop3.b32")
 """Spellings whose latencies links refer to; they are part of every run."""
 
 DECLARED = "declared"
-
-Names = Callable[[str, str], str]
-"""A register of a type that holds a constant: (carrier, pattern) → its name."""
 
 _BITS = {"pred": 1, "b16": 16, "b32": 32, "f32": 32, "b64": 64, "f64": 64, "b128": 128}
 
@@ -109,3 +105,20 @@ def _width(wide: int, narrow: int) -> Link:
         return Link(lines, ("b32",), (("b16", "short"), ("b32", "int")), ("prmt.b32",))
     lines = ("mov.b64 {{{t0}, {t1}}}, {s};", "xor.b32 {t0}, {t0}, {t1};", "mov.b32 {{{d}, {t2}}}, {t0};")
     return Link(lines, ("b32", "b32", "b16"), (), ("lop3.b32",))
+
+
+_WORDS = {"prmt": "PRMT", "xor": "LOP3", "selp": "SEL", "setp": "SETP"}
+_WIDE = (".b64", ".f64", ".s64")
+
+
+def words(link: Link | None) -> dict[str, float]:
+    """Kinds of SASS instructions that a link needs, as `sass.kind` names them, and how many: {"PRMT": 2}."""
+    found: dict[str, float] = {}
+    for line in link.lines if link else ():
+        opcode = line.partition(".")[0]
+        if opcode in _WORDS:
+            wide = opcode in ("selp", "setp") and any(each in line for each in _WIDE) and "setp.ne.f64" not in line
+            found[_WORDS[opcode]] = found.get(_WORDS[opcode], 0) + (2 if wide else 1)
+    if link and "prmt.b32" in link.references and "PRMT" not in found:
+        found["PRMT"] = 1  # two halves are put together
+    return found

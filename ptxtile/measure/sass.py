@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 
-__all__ = ["between_clocks", "functions", "per_step"]
+__all__ = ["between_clocks", "beside", "functions", "kind", "per_step"]
 
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[T0-9]+\s+)?([A-Z][\w.]*)(.*?);")
 _FUNCTION = re.compile(r"^\.text\.(\w+):")
@@ -42,10 +43,11 @@ def between_clocks(code: list[tuple[str, str]]) -> Counter[str] | None:
 
 # Instructions that the assembler picks between, to spread work over pipes or to place a value in a register.
 _EQUAL = {
-    "IMAD.IADD": "IADD3", "VIADD": "IADD3", "IMAD.X": "IADD3.X", "HFMA2.MMA": "HFMA2", "IMAD.SHL.U32": "SHF.L.U32",
-    "IMAD.SHL": "SHF.L.U32", "HMUL2.MMA": "HMUL2", "HADD2.MMA": "HADD2",
-    "HFMA2.MMA.BF16_V2": "HFMA2.BF16_V2", "HMUL2.MMA.BF16_V2": "HMUL2.BF16_V2", "HADD2.MMA.BF16_V2": "HADD2.BF16_V2",
+    "IMAD.IADD": "IADD3", "VIADD": "IADD3", "IMAD.X": "IADD3.X", "IMAD.SHL.U32": "SHF.L.U32", "IMAD.SHL": "SHF.L.U32",
 }  # fmt: skip
+_TWIN = re.compile(r"^(H(?:FMA|MUL|ADD)2)\.MMA\b")
+"""Half precision has two pipes; the mnemonics of one carry this word."""
+
 _MOVES = frozenset(
     [
         "MOV",
@@ -74,7 +76,7 @@ def per_step(short: Counter[str] | None, long: Counter[str] | None, steps: int) 
     more = {name: count for name, count in more.items() if count}
     sums: Counter[str] = Counter()
     for name, count in more.items():
-        sums[_EQUAL.get(name, name)] += count
+        sums[_EQUAL.get(name, _TWIN.sub(r"\1", name))] += count
     broken = [name for name, count in sums.items() if (count % steps or count < 0) and name not in _MOVES]
     listing = ", ".join(f"{count} {name}" for name, count in more.items())
     if broken:
@@ -82,3 +84,27 @@ def per_step(short: Counter[str] | None, long: Counter[str] | None, steps: int) 
     if not any(count >= steps and name not in _MOVES for name, count in sums.items()):
         return f"{steps} more steps add no instruction but {listing or 'none'}: folded away"
     return {name: round(count / steps, 4) for name, count in more.items() if count > 0}
+
+
+def kind(mnemonic: str) -> str:
+    """The first word of a mnemonic; comparisons of all types are one kind, and so are selections."""
+    word = mnemonic.partition(".")[0]
+    return next((each for each in ("SETP", "SEL") if word in (f"I{each}", f"F{each}", f"D{each}", each)), word)
+
+
+def beside(proof: Mapping[str, float], links: Mapping[str, float]) -> dict[str, float]:
+    """What a step has besides its links and moves: the instructions of the form itself.
+
+    Args:
+        proof: mnemonics of a step.
+        links: kinds of instructions that links need ("PRMT"), and how many of each.
+    """
+    owed = dict(links)
+    rest: dict[str, float] = {}
+    for name, count in proof.items():
+        word = kind(name)
+        paid = min(owed.get(word, 0.0), count)
+        owed[word] = owed.get(word, 0.0) - paid
+        if count > paid and name not in _MOVES:
+            rest[name] = count - paid
+    return rest
