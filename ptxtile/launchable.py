@@ -14,7 +14,7 @@ from ptxtile import location, tracing
 from ptxtile.builder import parameters
 from ptxtile.builder.convert import counted
 from ptxtile.builder.entry import block_shape, check_name, collector_paused, extents, trace_entry
-from ptxtile.builder.parameters import Plan, Pointer
+from ptxtile.builder.parameters import Plan, Pointer, argument
 from ptxtile.builder.tensor_map import TensorMap
 from ptxtile.builder.tensors import Dim, Tensor
 from ptxtile.builder.trace import Launch
@@ -242,7 +242,7 @@ class Kernel:
                 map_ = description.of(shapes[name])
                 map_.check(f"{self.name}: argument {name!r}")
                 given = Mapped(map_, given)
-            made.append(given)
+            made.append(argument(description, given))
         return made
 
 

@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from typing import cast as typed
 
+from ptxtile import location
 from ptxtile.builder import folding, ranges
+from ptxtile.builder.convert import given
 from ptxtile.builder.trace import Trace
 from ptxtile.builder.values import current, dtype_in, home, move, register, scalar, where, word
 from ptxtile.dtypes import DType, Scalar, bfloat16, bits_of, bool_, dtype_of, float16, float32
@@ -32,12 +34,20 @@ TO_INTEGER = ("rni", "rzi", "rmi", "rpi")
 _SMALL = ("float8_e4m3fn", "float8_e5m2")
 
 
+def _wanted(use: str, dtype: object) -> None:
+    if not isinstance(dtype, DType) or dtype is Scalar:
+        raise OperandError(
+            f"{use} takes a dtype such as pt.float32, not {given(dtype)}" + location.quote(location.here())
+        )
+
+
 def cast(value: object, dtype: DType, rounding: str | None = None) -> Scalar:
     """`value` converted to `dtype`, by one documented instruction (see the module's table).
 
     rounding   "rn rz rm rp" where the result is a float, "rni rzi rmi rpi" where it is an integer; None takes the
                table's. OperandError where the pair does not round.
     """
+    _wanted("pt.cast", dtype)
     if isinstance(value, (int, float)) and not isinstance(value, Scalar):
         return folding.make(dtype, value)
     trace = current("pt.cast")
@@ -169,6 +179,7 @@ def _constant(value: Scalar, dtype: DType) -> Scalar:
 def bitcast(value: Scalar, dtype: DType) -> Scalar:
     """The same bits as another dtype of the same width: one mov. Constants stay constants."""
     trace = current("pt.bitcast")
+    _wanted("pt.bitcast", dtype)
     if not isinstance(value, Scalar):
         raise OperandError(
             f"pt.bitcast: {value!r} has no dtype; write pt.float32(…) or another" + where(trace)
@@ -203,6 +214,7 @@ def pack(*values: object, dtype: DType | None = None) -> Scalar:
         dtype = next((type(value) for value in values if isinstance(value, Scalar)), None)
         if dtype is None:
             raise OperandError("pt.pack: say what the numbers are, as in pt.pack(2.0, 2.0, dtype=pt.float16)")
+    _wanted("pt.pack", dtype)
     total = dtype.bits * len(values)
     if total not in (16, 32, 64) or len(values) < 2 or dtype is bool_:
         raise OperandError(
@@ -240,6 +252,11 @@ def _packed_bits(dtype: DType, values: tuple[object, ...]) -> int:
 def unpack(value: Scalar, dtype: DType) -> tuple[Scalar, ...]:
     """The values of `dtype` in a carrier, the lowest first: one `mov.bN {a, b, …}, r`."""
     trace = current("pt.unpack")
+    _wanted("pt.unpack", dtype)
+    if not isinstance(value, Scalar):
+        raise OperandError(
+            f"pt.unpack takes a uint32 or uint64 that carries the values, not {given(value)}" + where(trace)
+        )
     source = type(value)
     count, rest = divmod(source.bits, dtype.bits)
     if source.kind != "uint" or source.bits < 32 or dtype.bits < 16 or rest or count < 2:

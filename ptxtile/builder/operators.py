@@ -105,7 +105,8 @@ def _floating(
             if dtype is not None or (kind is not float32 and kind is not float64):
                 return None
             dtype = kind
-    assert dtype is not None
+    if dtype is None:
+        return None
     words = []
     for operand in operands:
         if not isinstance(operand, Scalar):

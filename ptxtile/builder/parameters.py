@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Union
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, Union
 
 from ptxtile import location, tracing
 from ptxtile.builder import elements, ranges
@@ -185,6 +186,21 @@ def bind_all(trace: Trace, planned: Plan) -> dict[str, object]:
         name: _bind(trace, name, description, sizes)
         for name, description in zip(planned.names, planned.descriptions)
     }
+
+
+def argument(description: Description, given: object) -> object:
+    """What a launch passes for an argument: a Python number given for a float of 16 bits or fewer as that constant,
+    because the untyped `.param` of one takes bits."""
+    if not isinstance(description, DType) or description.kind != "float" or description.bits >= 32:
+        return given
+    if isinstance(given, (Scalar, Sequence)) or not isinstance(given, (float, SupportsIndex)):
+        return given
+    if not isinstance(given, float):
+        try:
+            given = operator.index(given)
+        except TypeError:  # an array
+            return given
+    return description(given)
 
 
 def _size(trace: Trace, dim: Dim) -> Scalar:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ptxtile as pt
-from builder.running import text
+from builder.running import failure, text
 from ptxtile import ptx
 
 PARAMS = {"A": pt.Tensor((16, 4), pt.float32), "N": pt.Tensor((16,), pt.int32), "p": pt.Pointer(pt.int32)}
@@ -273,6 +273,59 @@ def test_a_body_gives_nothing_back() -> None:
             if function is number
             else f"{function.__name__}: a kernel is a plain function, without yield, async or await"
         )
+
+
+@pytest.mark.parametrize("function", [pt.sin, pt.cos, pt.tan])
+def test_a_constant_has_a_sine(function: Callable[..., pt.float32]) -> None:
+    builder = pt.ModuleBuilder()
+    with builder.entry("k", {"A": pt.Tensor((2,), pt.float32)}, block=1) as k:
+        k.A[0] = function(pt.float32(0.7))
+        k.A[1] = function(pt.reg(pt.float32, 0.7))
+    out = np.zeros(2, np.float32)
+    pt.emulator.launch(builder.module(), "k", 1, 1, [out])
+    assert out[0] == out[1]
+    np.testing.assert_allclose(out[0], getattr(np, function.__name__)(0.7), rtol=1e-6)
+
+
+def test_numbers_for_short_floats() -> None:
+    """An integer for a float16 is that number, not its bits."""
+
+    @pt.kernel(grid=1, block=1)
+    def store(h: pt.float16, b: pt.bfloat16, A: pt.Tensor((2,), pt.float32)):
+        A[0] = pt.cast(h, pt.float32)
+        A[1] = pt.cast(b, pt.float32)
+
+    for h, b in ((2, 3.5), (np.int64(2), np.float64(3.5)), (np.float16(2), pt.bfloat16(3.5)), (True, -1)):
+        out = np.zeros(2, np.float32)
+        store.launch(h, b, out, device="emulator")
+        assert out.tolist() == [float(h), float(b)]
+    with pytest.raises(pt.OperandError) as caught:
+        store.launch(np.ones(2, np.float16), 1, out, device="emulator")
+    assert str(caught.value) == (
+        "argument 1 ('h', .b16) cannot be an array: an array is passed as an address, for which .u64 is due"
+    )
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda x: pt.cast(x, {}), "pt.cast takes a dtype such as pt.float32, not a dict"),
+        (lambda x: pt.cast(1.5, "float32"), "pt.cast takes a dtype such as pt.float32, not 'float32'"),
+        (lambda x: pt.bitcast(x, x), "pt.bitcast takes a dtype such as pt.float32, not a run-time float32"),
+        (lambda x: pt.pack(x, x, dtype=3), "pt.pack takes a dtype such as pt.float32, not 3"),
+        (lambda x: pt.unpack(x, None), "pt.unpack takes a dtype such as pt.float32, not None"),
+        (
+            lambda x: pt.unpack(3, pt.float16),
+            "pt.unpack takes a uint32 or uint64 that carries the values, not 3",
+        ),
+        (
+            lambda x: pt.abs(1.5),
+            "abs(1.5): no operand has a dtype, so it is not known which instruction is meant; write pt.float32(…)",
+        ),
+    ],
+)
+def test_no_dtype(use: Callable[..., object], message: str) -> None:
+    assert str(failure(use, pt.float32)).split("\n")[0] == message
 
 
 def test_arguments_are_given_by_position() -> None:

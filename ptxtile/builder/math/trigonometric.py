@@ -33,6 +33,8 @@ def _reduced(x: Scalar) -> tuple[Scalar, Scalar]:
     Up to 105615 by three fused steps; beyond, in a branch, by 96 bits of 2 / pi chosen by the exponent.
     """
     trace = current("pt.sin")
+    if x.value is not None:
+        x = reg(float32, x)  # the branch below wants a predicate
     shifted = fma(x, _TWO_OVER_PI, _ROUND)
     k = shifted - _ROUND
     near = x
