@@ -31,9 +31,9 @@ LEVELS: Mapping[str, set[str]] = {
 # Modules that other parts may import by name; the rest of a part is entered through its `__init__`. `builder` is open,
 # since `tile` and `launchable` are made of it.
 DOORS: Mapping[str, set[str]] = {
-    "isa": {"bind", "cache", "form"},
+    "isa": {"bind", "cache", "form", "misfit"},
     "ir": {"inference", "instruction", "module", "operand", "reader", "tensor_map", "writer"},
-    "layout": {"banks", "descriptor", "draw", "fragment", "shared"},  # not loaded with the package
+    "layout": {"banks", "descriptor", "draw", "fragment", "mma_fragment", "shared", "tensor_memory"},  # not loaded with the package
     "driver": set(),
     "emulator": set(),
     "execute": {"cache"},

@@ -97,7 +97,7 @@ def test_a_refused_assembly_shows_the_python_line(cache_folder: Path) -> None:
     (function,) = module.functions
     assert function.body is not None
     body = tuple(
-        replace(item, operands=(*item.operands[:2], replace(item.operands[2], name="%nowhere")))
+        item._replace(operands=(*item.operands[:2], replace(item.operands[2], name="%nowhere")))
         if isinstance(item, Instruction) and item.operands
         else item
         for item in function.body
