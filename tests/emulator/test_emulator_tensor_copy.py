@@ -429,3 +429,15 @@ def test_a_map_that_is_changed_on_the_way():
     due = other[8:].copy()
     due[4:] = 0
     assert (out.reshape(8, 8) == due).all()
+
+
+def test_an_interleaved_map_is_refused():
+    array = numbers((8, 8, 4))
+    given = Mapped(TiledMap("u32", (4, 8, 8), (16, 128), (4, 8, 8), (1, 1, 1), 16), array)
+    body = INIT + "@%p1 " + LOAD.format(rank=3, at="{0, 0, 0}") + "\n"
+    with pytest.raises(EmulatorError) as caught:
+        run(body, given, given, np.zeros(1, np.uint32))
+    assert (caught.value.kind, str(caught.value).splitlines()[0]) == (
+        "unsupported",
+        "the emulator cannot copy tiles of a tensor that is interleaved by 16 bytes yet",
+    )

@@ -88,6 +88,11 @@ def _one(plan: Plan, lanes: Lanes) -> None:
     if map_.rank != plan.rank:
         text = f"a {plan.rank}-dimensional copy of a tensor map of {map_.rank} dimensions"
         raise fault("tensor-map", f"tensor map: {text}", lanes, 0)
+    if map_.interleave:
+        text = (
+            f"the emulator cannot copy tiles of a tensor that is interleaved by {map_.interleave} bytes yet"
+        )
+        raise fault("unsupported", text, lanes, 0)
     if plan.pixels != (map_.im2col is not None):
         text = "a tensor map of pixels goes with .im2col, a map of tiles without"
         raise fault("tensor-map", f"tensor map: {text}", lanes, 0)
