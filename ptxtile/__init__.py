@@ -60,6 +60,9 @@ if TYPE_CHECKING:
         wait_on_dependencies as wait_on_dependencies,
         warpgroup_role as warpgroup_role,
     )
+    from ptxtile.builder.local_memory import (
+        alloc_stack as alloc_stack,
+    )
     from ptxtile.builder.math import (
         abs as abs,
         atan as atan,
@@ -234,6 +237,7 @@ _HOME = {
             directive elect fence_async fence_mbarrier_init launch_dependents wait_on_dependencies
             warpgroup_role
         """,
+        "builder.local_memory": "alloc_stack",
         "builder.math": """
             abs atan atan2 ceil copysign cos cosh erf exp exp10 exp2 floor fmod hypot log log10
             log2 pow round rsqrt sigmoid sin sinh sqrt tan tanh trunc

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Optional, Union
 from ptxtile.ir import module as m
 from ptxtile.ir.instruction import Guard, Instruction
 from ptxtile.ir.lineinfo import Files
-from ptxtile.ir.operand import Address, Float, Integer, Operand, Register, Symbol
+from ptxtile.ir.operand import Address, Float, Integer, Operand, Register, Symbol, Vector
 
 if TYPE_CHECKING:
     from ptxtile.isa.form import Form
@@ -56,6 +56,8 @@ def _operand(operand: Operand) -> str:
         return f"[{name}+{offset}]" if offset else f"[{name}]"
     if isinstance(operand, Integer) and not operand.unsigned:
         return str(operand.value)
+    if type(operand) is Vector:
+        return f"{{{', '.join([e.name if type(e) is Register else str(e) for e in operand.elements])}}}"
     return str(operand)
 
 

@@ -1,8 +1,8 @@
 """atom, red, multimem, st.async and red.async over tiles (PTX ISA 9.7.13.5, 9.7.13.6, 9.7.9.14, 9.7.9.12, 9.7.13.7).
 
 Operands in PTX order: registers, and one tensor in memory (or a register tensor of addresses); both end in the atom
-(N,), the N of .vN. The d of atom and of multimem.ld_reduce is a register tensor, or None for the sink `_` where the form
-has one. Atomic places may be shared by threads and repeats; those of multimem.st and st.async may not.
+(N,), the N of .vN. The d of atom and of multimem.ld_reduce is a register tensor, or None for the sink `_` where the
+form has one. Atomic places may be shared by threads and repeats; those of multimem.st and st.async may not.
 """
 
 from __future__ import annotations

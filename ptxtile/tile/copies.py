@@ -1,8 +1,8 @@
 """cp.async, bulk copies, and prefetches of lines over tiles (PTX ISA 9.7.9.25, 9.7.9.15 to 9.7.9.17).
 
 Operands in PTX order: (destination, source), or (source,) of a prefetch; tensors in memory that end in the chunk, as
-many elements as `chunk_bytes` are. Each thread copies its chunk in each repeat. Commits, waits, expect_tx and fences are
-the caller's.
+many elements as `chunk_bytes` are. Each thread copies its chunk in each repeat. Commits, waits, expect_tx and fences
+are the caller's.
 """
 
 from __future__ import annotations

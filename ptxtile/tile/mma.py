@@ -20,7 +20,7 @@ from ptxtile.builder.convert import Mismatch
 from ptxtile.builder.tensors import Tensor
 from ptxtile.dtypes import uint32
 from ptxtile.errors import OperandError, TileError
-from ptxtile.ir.operand import Float, Integer, Operand, Register, Vector
+from ptxtile.ir.operand import Operand, Register, Vector
 from ptxtile.isa import type_bits
 from ptxtile.isa.form import Form, Operand as Slot
 from ptxtile.layout.mma_fragment import Fragment, mma_a, mma_b, mma_c, per_lane
@@ -201,22 +201,32 @@ def _check_overlap(
     guards: predicate.Guards,
 ) -> None:
     """No source but the accumulator itself is a register of d that an earlier issue wrote."""
-    overlap.check_destination(_name(form, slots[0]), d.issues)
+    written = overlap.check_destination(_name(form, slots[0]), d.issues).keys()
     writer: dict[str, int] = {}
-    for number, row in enumerate(sums):
-        for register in row:
-            writer.setdefault(register.name, number)
     out = columns[0]
     for slot, column in zip(slots[1:], columns[1:]):
-        if isinstance(column[0], (Integer, Float)):
-            continue
+        # One look at the operands of all issues, each once: nearly always they are other registers than d's.
         fed_back = slot is slots[3]
+        others = {id(word): word for at, word in enumerate(column) if not fed_back or word is not out[at]}
+        names = {register.name for word in others.values() for register in overlap.registers_of(word)}
+        if written.isdisjoint(names):
+            continue
+        writer = writer or _writers(sums)
         for number, word in enumerate(column):
             if not fed_back or word is not out[number]:
                 _check_word(form, slot.name, number, word, writer)
     for number, guard in enumerate(guards):
-        if guard is not None:
-            _check_word(form, "pred", number, guard.register, writer)
+        if guard is not None and guard.register.name in written:
+            _check_word(form, "pred", number, guard.register, writer or _writers(sums))
+
+
+def _writers(sums: Sequence[Sequence[Register]]) -> dict[str, int]:
+    """The issue that first writes each register of d."""
+    writer: dict[str, int] = {}
+    for number, row in enumerate(sums):
+        for register in row:
+            writer.setdefault(register.name, number)
+    return writer
 
 
 def _check_word(form: Form, name: str, number: int, word: Operand, writer: dict[str, int]) -> None:

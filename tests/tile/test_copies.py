@@ -139,8 +139,7 @@ def wrong(body, block=32, **options):
          f"{CA}.L2::cache_hint needs cache_policy=: a 64-bit value made by createpolicy goes with .L2::cache_hint"),
         (CA, {"chunk_bytes": 16, "ignore_src": 1}, f"{CA}: operand ignore_src takes .pred, not 1: a predicate is a run-time bool_"),
         (CA, {"chunk_bytes": 8},
-         f"{CA}: operand dst has shape (32, 3, 8); its trailing axes are the instruction's registers, (4,); view(32, 6, 4) " +
-         "makes 6 repeats of them"),
+         f"{CA}: operand dst has shape (32, 3, 8); its trailing axes are the instruction's registers, (4,); view(32, 6, 4) makes 6 repeats of them"),
     ],
 )  # fmt: skip
 def test_keywords_of_cp_async(spelling, keywords, text):
@@ -191,8 +190,7 @@ def test_a_chunk_that_is_not_aligned():
          f"{LOAD} has no cta_mask=: the CTAs of the cluster that receive go with .multicast::cluster"),
         (LOAD, {"chunk_bytes": 256, "mbar": 0}, f"{LOAD}: operand mbar takes an address in .shared::cta, not 0"),
         (LOAD, {"chunk_bytes": 128, "mbar": 0},
-         f"{LOAD}: operand dst has shape (3, 128); its trailing axes are the instruction's registers, (64,); view(6, 64) " +
-         "makes 6 repeats of them"),
+         f"{LOAD}: operand dst has shape (3, 128); its trailing axes are the instruction's registers, (64,); view(6, 64) makes 6 repeats of them"),
     ],
 )  # fmt: skip
 def test_keywords_of_bulk_copies(spelling, keywords, text):

@@ -228,8 +228,7 @@ CASES = [
     (product(d=lambda: pt.alloc_shared((128, 64), pt.float32)),
      f"{MMA}: operand d takes a tensor in tensor memory, pt.tensor_memory(…).tensor(…), not a tensor in shared"),
     (product(d=lambda: memory().tensor((128, 64), pt.float32, layout=S[(128, 64) : (1 @ TLane, 2 @ TCol)])),
-     f"{MMA}: operand d (datapath D): element (0, 1) of the atom must lie 0 lanes and 1 columns from the first, and the layout " +
-     "puts it 0 and 2 away"),
+     f"{MMA}: operand d (datapath D): element (0, 1) of the atom must lie 0 lanes and 1 columns from the first, and the layout puts it 0 and 2 away"),
     (product(accumulate=1), f"{MMA}: accumulate= is True, False or a run-time bool_, not 1"),
     (product(d_format="s32"), f"{MMA}: d_format= is f32, or f16 of .kind::f16 and .kind::f8f6f4, not 's32'"),
     (product(saturate=True), f"{MMA}: saturate= is of .kind::i8"),

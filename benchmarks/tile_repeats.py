@@ -1,0 +1,109 @@
+"""What a repeat of tile.apply costs to trace, check and write, in microseconds of one core.
+
+    python benchmarks/tile_repeats.py [--repeats 4096] [--rounds 7] [--json FILE]
+
+Allocating the registers is left out; making the module's text is in. The limit is 5 µs a repeat up to 4,096 repeats.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import ptxtile as pt
+from ptxtile import S, laneid, tile
+from ptxtile.layout.mma_fragment import ldmatrix, mma_a, mma_b, mma_c, stacked
+
+LIMIT = 5.0
+ALL = pt.uint32(0xFFFFFFFF)
+Prepared = tuple[str, tuple[Any, ...], dict[str, Any]]
+
+
+def registers(n: int, _: Any) -> Prepared:
+    return "fma.rn.f32", (*(pt.alloc_local((n, 1), pt.float32) for _ in range(3)), 1.0), {"scope": "thread"}
+
+
+def product(n: int, _: Any) -> Prepared:
+    a, b, c = mma_a("m16n8k16", 16), mma_b("m16n8k16", 16), mma_c("m16n8k16", 32)
+    k = n // 16
+    d = pt.alloc_local((4, 4, *c.shape), pt.float32, layout=stacked(c, 4, 4))
+    left = pt.alloc_local((4, k, *a.shape), pt.uint32, layout=stacked(a, 4, k))
+    right = pt.alloc_local((4, k, *b.shape), pt.uint32, layout=stacked(b, 4, k))
+    return "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", (d, left, right, 0), {"scope": "warp"}
+
+
+def matrices(n: int, _: Any) -> Prepared:
+    r = pt.alloc_local((n, 4, 8, 4), pt.uint32, layout=stacked(ldmatrix("m8n8", 4), n))
+    shared = pt.alloc_shared((min(n, 256), 4, 8, 4), pt.uint32)
+    return "ldmatrix.sync.aligned.m8n8.x4.shared.b16", (r[: min(n, 256)], shared), {"scope": "warp"}
+
+
+def _vector(n: int, dtype: Any = pt.float32) -> Any:
+    return pt.alloc_local((32, n, 4), dtype, layout=S[(32, n, 4) : (1 @ laneid, 4, 1)])
+
+
+def load(n: int, memory: Any) -> Prepared:
+    return "ld.global.v4.f32", (_vector(n), memory), {"scope": "warp"}
+
+
+def reduction(n: int, memory: Any) -> Prepared:
+    return "red.global.add.v4.f32", (memory, _vector(n)), {"scope": "warp"}
+
+
+def exchange(n: int, _: Any) -> Prepared:
+    r = pt.alloc_local((32, n, 1), pt.uint32, layout=S[(32, n, 1) : (1 @ laneid, 1, 1)])
+    return "shfl.sync.bfly.b32", (r, r, 1, 31, ALL), {"scope": "warp"}
+
+
+CASES: tuple[Callable[[int, Any], Prepared], ...] = (registers, product, matrices, load, reduction, exchange)
+
+
+def once(case: Callable[[int, Any], Prepared], n: int) -> float:
+    """Microseconds a repeat."""
+    builder = pt.ModuleBuilder()
+    with builder.entry("k", {"G": pt.Tensor((32, n, 4), pt.float32)}, block=32) as k:
+        form, operands, options = case(n, k.G)
+        before = time.process_time()
+        tile.apply(form, *operands, **options)
+        traced = time.process_time() - before
+    before = time.process_time()
+    text = str(builder.module())
+    spent = traced + time.process_time() - before
+    return spent / text.count(form) * 1e6
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--repeats", type=int, default=4096)
+    arguments.add_argument("--rounds", type=int, default=7)
+    arguments.add_argument("--json")
+    given = arguments.parse_args()
+    results = {}
+    for case in CASES:
+        times = sorted(once(case, given.repeats) for _ in range(given.rounds))
+        results[case.__name__] = {"median": statistics.median(times), "least": times[0], "most": times[-1]}
+        print(
+            f"{case.__name__:12s} {statistics.median(times):6.2f} µs a repeat ({times[0]:.2f} to {times[-1]:.2f}); "
+            f"limit {LIMIT} µs"
+        )
+    if given.json:
+        facts = {
+            "repeats": given.repeats,
+            "rounds": given.rounds,
+            "machine": platform.processor(),
+            "python": platform.python_version(),
+        }
+        Path(given.json).write_text(json.dumps({**facts, "microseconds a repeat": results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
