@@ -248,3 +248,58 @@ def test_multimem_on_one_device(run):
         [a, b],
     )
     assert (b == a + 1).all()
+
+
+RING = (
+    START.replace("bar;", "full[2];\n.shared .align 8 .b64 empty[2];", 1).replace("%r3, bar", "%r3, full")
+    + """
+mov.u32 %r20, empty;
+@%p1 mbarrier.init.shared.b64 [%r3], 1;
+@%p1 mbarrier.init.shared.b64 [%r3+8], 1;
+@%p1 mbarrier.init.shared.b64 [%r20], 32;
+@%p1 mbarrier.init.shared.b64 [%r20+8], 32;
+FENCE
+bar.sync 0;
+mov.u32 %r10, 0; mov.u32 %r11, 0; mov.u32 %r12, 0; mov.u32 %r19, 0;
+setp.lt.u32 %p3, %r1, 32; @%p3 bra CONSUME;
+setp.ne.u32 %p4, %r1, 32; @%p4 bra END;
+PRODUCE:
+shl.b32 %r13, %r11, 3; add.u32 %r14, %r3, %r13; add.u32 %r15, %r20, %r13; xor.b32 %r16, %r12, 1;
+E: mbarrier.try_wait.parity.shared.b64 %p5, [%r15], %r16;
+@!%p5 bra E;
+mbarrier.arrive.expect_tx.shared.b64 _, [%r14], 128;
+shl.b32 %r17, %r11, 7; add.u32 %r17, %r17, %r2; mul.wide.u32 %rd5, %r10, 128; add.u64 %rd5, %rd5, %rd1;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r17], [%rd5], 128, [%r14];
+xor.b32 %r11, %r11, 1; setp.eq.u32 %p6, %r11, 0; @%p6 xor.b32 %r12, %r12, 1;
+add.u32 %r10, %r10, 1; setp.lt.u32 %p7, %r10, 6; @%p7 bra PRODUCE;
+bra END;
+CONSUME:
+shl.b32 %r13, %r11, 3; add.u32 %r14, %r3, %r13; add.u32 %r15, %r20, %r13;
+F: mbarrier.try_wait.parity.shared.b64 %p5, [%r14], %r12;
+@!%p5 bra F;
+shl.b32 %r17, %r11, 7; add.u32 %r17, %r17, %r5; ld.shared.b32 %r18, [%r17]; add.u32 %r19, %r19, %r18;
+mbarrier.arrive.shared.b64 _, [%r15];
+xor.b32 %r11, %r11, 1; setp.eq.u32 %p6, %r11, 0; @%p6 xor.b32 %r12, %r12, 1;
+add.u32 %r10, %r10, 1; setp.lt.u32 %p7, %r10, 6; @%p7 bra CONSUME;
+st.global.b32 [%rd4], %r19;
+END:
+"""
+)
+
+
+@pytest.mark.parametrize("fence", ["@%p1 fence.mbarrier_init.release.cluster;", "@%p1 fence.proxy.async;"])
+def test_a_ring_of_stages_that_threads_read(run, fail, fence):
+    """Stages are used again behind an mbarrier; no proxy fence is needed after reads."""
+    a, b = np.arange(192, dtype=np.uint32), np.zeros(64, np.uint32)
+    text = RING.replace("FENCE", fence)
+    for seed in range(3):
+        b[:] = 0
+        run(text, [a, b], block=64, seed=seed)
+        assert (b[:32] == a.reshape(6, 32).sum(axis=0)).all()
+    early = text.replace("F: mbarrier.try_wait.parity.shared.b64 %p5, [%r14], %r12;\n@!%p5 bra F;\n", "")
+    assert fail(early, [a, b], block=64).kind in ("in-flight", "uninitialised", "race")
+    late = text.replace(
+        "ld.shared.b32 %r18, [%r17]; add.u32 %r19, %r19, %r18;\nmbarrier.arrive.shared.b64 _, [%r15];",
+        ("mbarrier.arrive.shared.b64 _, [%r15];\nld.shared.b32 %r18, [%r17]; add.u32 %r19, %r19, %r18;"),
+    )
+    assert fail(late, [a, b], block=64).kind == "race"
