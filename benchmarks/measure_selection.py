@@ -39,7 +39,10 @@ RULES = (
     Rule("setp.*", 5),
     Rule("set.*", 24),
     Rule("set.??.u32.*"),
-    *(Rule(f"{opcode}.*", 6) for opcode in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset")),
+    *(
+        Rule(f"{opcode}.*", 6)
+        for opcode in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset")
+    ),
     Rule("vmad.*", 12),
     *(
         Rule(f"v{name}{lanes}.*", 8)

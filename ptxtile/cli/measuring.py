@@ -7,9 +7,13 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import ptxtile as pt
 from ptxtile.cli import UsageFault
+
+if TYPE_CHECKING:
+    from ptxtile.measure import Record
 
 __all__ = ["add_parser", "run"]
 
@@ -28,6 +32,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--prepared", type=Path, metavar="DIR", help="time what was prepared in DIR")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write records as JSON lines; go on if there"
+    )
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a report, one file for a browser")
+    parser.add_argument(
+        "--rebuild",
+        action="store_true",
+        help="with --prepared and --json: records anew from FILE.raw, no GPU",
     )
     parser.add_argument(
         "--compare", nargs=2, type=Path, metavar="FILE", help="two files of records side by side"
@@ -90,6 +100,24 @@ def _run(options: argparse.Namespace) -> int:
             _spellings(options), options.target, options.prepare, workers=options.workers, progress=show
         )
         return 0
+    records = _records(options, show)
+    if options.html:
+        options.html.parent.mkdir(parents=True, exist_ok=True)
+        options.html.write_text(measure.report(records), encoding="utf-8")
+    sys.stdout.write(measure.table(records) + "\n")
+    return 0 if any(record.skipped is None for record in records) else 1
+
+
+def _records(options: argparse.Namespace, show: Callable[[str], None]) -> list[Record]:
+    """Timed now, or rebuilt from times, or, of a file of records alone, read."""
+    from ptxtile import measure
+
+    if options.rebuild:
+        if not options.prepared or not options.json:
+            raise UsageFault("--rebuild needs --prepared DIR and --json FILE, beside which FILE.raw is")
+        return measure.rebuild(options.prepared, options.json)
+    if options.html and options.json and options.json.exists() and not (options.patterns or options.prepared):
+        return list(measure.read(options.json))
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.prepared
         if folder is None:
@@ -98,6 +126,4 @@ def _run(options: argparse.Namespace) -> int:
                 _spellings(options), options.target, folder, workers=options.workers, progress=show
             )
         out = options.json or Path(scratch) / "out.jsonl"
-        records = measure.run(folder, out, device=options.device, limit=options.hang, progress=show)
-    sys.stdout.write(measure.table(records) + "\n")
-    return 0 if any(record.skipped is None for record in records) else 1
+        return measure.run(folder, out, device=options.device, limit=options.hang, progress=show)

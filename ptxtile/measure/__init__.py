@@ -16,10 +16,11 @@ from ptxtile import driver
 from ptxtile.measure.chain import find
 from ptxtile.measure.preparation import prepare
 from ptxtile.measure.records import Record, read
-from ptxtile.measure.supervision import run
+from ptxtile.measure.report import report
+from ptxtile.measure.supervision import rebuild, run
 from ptxtile.measure.text import compare, table
 
-__all__ = ["Record", "compare", "measure", "prepare", "read", "run", "table"]
+__all__ = ["Record", "compare", "measure", "prepare", "read", "rebuild", "report", "run", "table"]
 
 
 def measure(spelling: str, *, target: str | None = None, device: int = 0) -> Record:

@@ -117,7 +117,11 @@ def words(link: Link | None) -> dict[str, float]:
     for line in link.lines if link else ():
         opcode = line.partition(".")[0]
         if opcode in _WORDS:
-            wide = opcode in ("selp", "setp") and any(each in line for each in _WIDE) and "setp.ne.f64" not in line
+            wide = (
+                opcode in ("selp", "setp")
+                and any(each in line for each in _WIDE)
+                and "setp.ne.f64" not in line
+            )
             found[_WORDS[opcode]] = found.get(_WORDS[opcode], 0) + (2 if wide else 1)
     if link and "prmt.b32" in link.references and "PRMT" not in found:
         found["PRMT"] = 1  # two halves are put together

@@ -155,7 +155,8 @@ def _references(each: _Try, proof: Mapping[str, float]) -> tuple[str, ...]:
     if ".cc" in each.form.modifiers or each.form.opcode in ("addc", "subc", "madc"):
         return (DECLARED,)
     if any("MERGE_C" in name for name in proof):
-        return (DECLARED,)  # it merges the halves itself, and the link's permutation may stand beside the chain
+        # It merges the halves itself, and the link's permutation may stand beside the chain.
+        return (DECLARED,)
     link = link_of(each.form, each.way, each.spelling)
     named = link.references if link else ()
     if each.way.kind == "chase":

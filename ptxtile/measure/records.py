@@ -14,6 +14,7 @@ A line is one object:
     subtracted   links in the step, and the cycles subtracted for each
     rate         results of threads per clock per SM, at `best_warps`; of a matrix form, instructions · 32
     rate_spread  as above
+    at_least     whether `rate` is a lower bound: links are issued too, or there was one chain a thread
     rates        warps per SM → results per clock per SM
     saturates    the fewest warps that reach 95% of `rate`
     independent  chains a thread in `rates`
@@ -42,6 +43,8 @@ SPREAD_LIMIT = 0.02
 """Repeats that differ by more than this share of their median give no number."""
 
 _SATURATED = 0.95
+_LEAST = 1.0
+"""Cycles that an instruction takes at least; less is left where links do not lie on the chain's path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class Record:
     subtracted: Mapping[str, float] = field(default_factory=dict)
     rate: float | None = None
     rate_spread: float | None = None
+    at_least: bool = False
     best_warps: int | None = None
     rates: Mapping[str, float] = field(default_factory=dict)
     saturates: int | None = None
@@ -126,6 +130,7 @@ def _throughput(case: Case, times: Mapping[str, Sequence[Sequence[int]]], limit:
     return {
         "rate": rates[best],
         "rate_spread": spreads[best],
+        "at_least": bool(case.references) or case.way == "linked" or case.independent.chains == 1,
         "best_warps": int(best),
         "rates": rates,
         "saturates": enough,
@@ -133,6 +138,17 @@ def _throughput(case: Case, times: Mapping[str, Sequence[Sequence[int]]], limit:
         "rate_sass": case.independent.sass,
         "flop": round(rates[best] / 32 * operations, 1) if operations else None,
     }
+
+
+def _alone(step: float, taken: Mapping[str, float]) -> dict[str, object]:
+    """The instruction's own cycles, links subtracted."""
+    rest = round(step - sum(taken.values()), 3)
+    if rest < _LEAST:
+        listing = ", ".join(f"{name} {cycles:g}" for name, cycles in taken.items())
+        return {
+            "note": f"latency: the links ({listing} cycles) do not all lie on the path of a step of {step:g}"
+        }
+    return {"subtracted": taken, "latency": rest}
 
 
 def build(
@@ -151,8 +167,7 @@ def build(
             values |= {"step": round(step, 3), "spread": round(spread, 5)}
             missing = [name for name in case.references if name == DECLARED or name not in known]
             if not missing:
-                taken = {name: known[name] for name in case.references}
-                values |= {"subtracted": taken, "latency": round(step - sum(taken.values()), 3)}
+                values |= _alone(step, {name: known[name] for name in case.references})
         else:
             values["note"] = f"latency: repeats differ by {spread:.1%}, more than {limit:.0%}"
     if case.independent is not None and "independent" in raw:

@@ -89,7 +89,9 @@ def per_step(short: Counter[str] | None, long: Counter[str] | None, steps: int) 
 def kind(mnemonic: str) -> str:
     """The first word of a mnemonic; comparisons of all types are one kind, and so are selections."""
     word = mnemonic.partition(".")[0]
-    return next((each for each in ("SETP", "SEL") if word in (f"I{each}", f"F{each}", f"D{each}", each)), word)
+    return next(
+        (each for each in ("SETP", "SEL") if word in (f"I{each}", f"F{each}", f"D{each}", each)), word
+    )
 
 
 def beside(proof: Mapping[str, float], links: Mapping[str, float]) -> dict[str, float]:

@@ -22,7 +22,7 @@ from ptxtile.measure.links import ANCHORS
 from ptxtile.measure.plan import Batch, batches
 from ptxtile.measure.records import SPREAD_LIMIT, Conditions, Record, build, skipped, write
 
-__all__ = ["HANG_SECONDS", "records_of", "run"]
+__all__ = ["HANG_SECONDS", "rebuild", "run"]
 
 HANG_SECONDS = 30.0
 
@@ -113,6 +113,30 @@ def _once(
     return reason
 
 
+def _taken(out: Path) -> tuple[_Raw, Path]:
+    """The times that an earlier run has left beside its records, and where. A torn last line is no time."""
+    log = out.with_suffix(out.suffix + ".raw")
+    raw = _Raw()
+    for line in log.read_text().splitlines(keepends=True) if log.exists() else ():
+        if line.endswith("\n"):
+            raw.take(json.loads(line))
+    return raw, log
+
+
+def rebuild(folder: Path, out: Path, spread: float = SPREAD_LIMIT) -> list[Record]:
+    """Write the records anew from the times in `out`'s `.raw`, which may be of a run that was stopped. Needs no GPU.
+
+    Raises:
+        ValueError: there are no times.
+    """
+    raw, log = _taken(out)
+    if not raw.times:
+        raise ValueError(f"{log}: no times")
+    found = _records(folder, raw, spread)
+    write(found, out)
+    return found
+
+
 def run(
     folder: Path,
     out: Path,
@@ -135,20 +159,20 @@ def run(
     Raises:
         DriverError: there is no GPU, or the timing process ended outside a measurement.
     """
-    log = out.with_suffix(out.suffix + ".raw")
-    raw = _Raw()
-    if log.exists():
-        for line in log.read_text().splitlines():
-            raw.take(json.loads(line))
+    raw, log = _taken(out)
     out.parent.mkdir(parents=True, exist_ok=True)
+    if log.exists():
+        log.write_text(
+            "".join(line for line in log.read_text().splitlines(keepends=True) if line.endswith("\n"))
+        )
     while _once(folder, device, raw, log, limit, progress) is not None:
         pass
-    found = records_of(folder, raw, spread)
+    found = _records(folder, raw, spread)
     write(found, out)
     return found
 
 
-def records_of(folder: Path, raw: _Raw, spread: float) -> list[Record]:
+def _records(folder: Path, raw: _Raw, spread: float) -> list[Record]:
     """The records of all batches; those that links refer to first, since the others need them."""
     known: dict[str, float] = {}
     found: list[Record] = []

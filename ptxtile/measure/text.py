@@ -8,7 +8,7 @@ from ptxtile.measure.records import Record
 
 __all__ = ["compare", "table"]
 
-_HEAD = ("spelling", "latency", "step", "results/clk/SM", "warps", "SASS of a step")
+_HEAD = ("spelling", "latency", "step", "results/clk/SM", "warps", "FLOP/clk/SM", "SASS of a step")
 
 
 def _number(value: float | None, digits: int) -> str:
@@ -22,11 +22,12 @@ def _sass(record: Record) -> str:
 
 def _row(record: Record) -> tuple[str, ...]:
     if record.skipped:
-        return (record.spelling, "-", "-", "-", "-", f"skipped: {record.skipped}")
+        return (record.spelling, *"-----", f"skipped: {record.skipped}")
+    rate = ("≥" if record.at_least and record.rate else "") + _number(record.rate, 2)
     warps = "-" if record.saturates is None else str(record.saturates)
     return (
-        record.spelling, _number(record.latency, 2), _number(record.step, 2), _number(record.rate, 2), warps,
-        _sass(record),
+        record.spelling, _number(record.latency, 2), _number(record.step, 2), rate, warps,
+        _number(record.flop, 0), _sass(record),
     )  # fmt: skip
 
 
