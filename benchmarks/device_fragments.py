@@ -4,8 +4,8 @@
 
 mma: A holds values and B is one-hot, so that each D is one element of A, and the other way around: a wrong lane or
 register of any of the three fragments gives a wrong value. Sparse A: the same, the metadata naming elements 0 and 1
-of each four. ldmatrix, stmatrix, movmatrix: every element of a matrix has a value of its own. The host packs and unpacks
-by `ptxtile.layout.mma_fragment` alone. Prints what differs; the results stand in benchmarks/results/.
+of each four. ldmatrix, stmatrix, movmatrix: every element of a matrix has a value of its own. The host packs and
+unpacks by `ptxtile.layout.mma_fragment` alone. Prints what differs; the results stand in benchmarks/results/.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ from ptxtile.layout import as_layout
 def alloc_stack(shape: object, dtype: object, layout: object = "default", align: int | None = None) -> Tensor:
     """Local memory of the executing thread, `align` bytes aligned (16 unless given); its content is undefined.
 
-    A `.local` variable: it may be indexed at run time, which registers may not, and lies in the caches and beyond. ld and
-    st of it take `.local`, or no space at all (a generic address, by cvta.local). LayoutError if the layout names owners.
+    A `.local` variable: it may be indexed at run time, which registers may not, and lies in the caches and beyond. ld
+    and st of it take `.local`, or no space at all (a generic address, by cvta.local). LayoutError if the layout names
+    owners.
     """
     trace = current("pt.alloc_stack")
     kind = dtype_of(dtype)
