@@ -7,12 +7,14 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, Union
 
-from ptxtile import location
+from ptxtile import location, tracing
 from ptxtile.builder import convert, ranges, values
 from ptxtile.builder.ranges import Extent
 from ptxtile.builder.storage import Layout, Registers
+from ptxtile.builder.trace import Block, Trace
 from ptxtile.dtypes import DType, Scalar, dtype_of
 from ptxtile.errors import LayoutError
+from ptxtile.ir.operand import Register
 from ptxtile.layout import ComposeLayout, TileLayout, as_layout
 
 if TYPE_CHECKING:
@@ -233,7 +235,18 @@ def _extent(value: int | Scalar, kept: bool = False) -> Extent:
         if not isinstance(value, Scalar) or type(value).kind not in ("int", "uint"):
             raise LayoutError(f"an index is an integer, not {convert.given(value)}" + _here())
         found = ranges.unknown(_read(value) if kept else value)
+    elif isinstance(value, Scalar) and value.value is None and found.known is None:
+        _offer(value, found)
     return found
+
+
+def _offer(value: Scalar, extent: Extent) -> None:
+    """Let an address that needs just this index take the register it is in, rather than compute it again."""
+    trace = tracing.active()
+    key = (extent, type(value).bits)
+    if isinstance(trace, Trace) and isinstance(value.block, Block) and value.block.open:
+        if trace.computed(key) is None and isinstance(value.operand, Register):
+            trace.remember_value(key, value.operand)
 
 
 def _read(variable: Scalar) -> Scalar:
