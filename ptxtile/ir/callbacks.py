@@ -90,7 +90,10 @@ class Callbacks(syntax.ExpressionCallbacks):
         return syntax.Not(_word(children[1]))
 
     def pair(self, children: Children) -> syntax.PairNode:
-        return syntax.PairNode(_word(children[0]), _word(children[-1]))
+        first = children[0]
+        return syntax.PairNode(
+            first if isinstance(first, syntax.VectorNode) else _word(first), _word(children[-1])
+        )
 
     def vector(self, children: Children) -> syntax.VectorNode:
         return syntax.VectorNode(cast("tuple[Node, ...]", tuple(children)))

@@ -12,13 +12,13 @@ from ptxtile.ir.constant import Fault
 from ptxtile.ir.demand import MOST_BYTES, Demand, instruction_demands, item_demands, parameter_bytes
 from ptxtile.ir.inference import needs
 from ptxtile.ir.instruction import Instruction
-from ptxtile.ir.operand import Address, Operand, Symbol
+from ptxtile.ir.operand import Address, Symbol
 from ptxtile.ir.reader import Lines, collector_paused, context
 from ptxtile.ir.reading import Reading
 from ptxtile.isa.form import Form, Signature
 
 _SPACE = r"(?:[ \t\r\n\f\v]|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
-_GUARD = re.compile(rf"@{_SPACE}!?{_SPACE}[A-Za-z0-9_$%]+{_SPACE}", re.ASCII)
+_BEFORE = re.compile(rf"{_SPACE}(?:@{_SPACE}!?{_SPACE}[A-Za-z0-9_$%]+{_SPACE})?", re.ASCII)
 # An address may be formed of a symbol of these spaces under this modifier of the instruction.
 _SHARED, _PARAM = frozenset(["shared"]), frozenset(["param"])
 _SPACES = {
@@ -54,6 +54,7 @@ class _Check:
         self.target = target
         self.faults: list[Fault] = []
         self.spellings: set[str] = set()
+        self.inside: dict[int, tuple[bool, tuple[int, ...]]] = {}
 
     def run(self) -> list[Diagnostic]:
         with collector_paused():
@@ -65,6 +66,8 @@ class _Check:
         place = self._availability(reading, module)
         if place is not None:
             self._uses(reading, *place)
+        if not self.faults:
+            return []
         lines = Lines(self.text)
         found: list[Diagnostic] = []
         for fault in sorted(self.faults, key=lambda each: each.position):
@@ -125,19 +128,29 @@ class _Check:
         self, record: Instruction, position: int, target: str, version: int, seen: set[object]
     ) -> None:
         signature = record.signature
-        if signature is not None and id(signature) in seen and not _has_symbol(record.operands):
-            return
-        spelled = position if record.guard is None else self._after_guard(position)
+        if signature is not None and id(signature) in seen:
+            inside = self.inside.get(id(signature))
+            if inside is None:
+                inside = self.inside[id(signature)] = _inside(signature)
+            special, addresses = inside
+            operands = record.operands
+            if not special:
+                for at in addresses:
+                    address = operands[at]
+                    if type(address) is Address and type(address.base) is Symbol:
+                        break
+                else:
+                    return
         for key, demand in instruction_demands(record):
             if key not in seen:
                 seen.add(key)
-                self._demand(demand, spelled, target, version)
+                self._demand(demand, position, target, version)
         if signature is not None:
-            self._spaces(record, signature, spelled)
+            self._spaces(record, signature, position)
 
-    def _after_guard(self, position: int) -> int:
-        """The offset of the spelling after a guard that stands at `position`."""
-        found = _GUARD.match(self.text, position)
+    def _spelled(self, position: int) -> int:
+        """The offset of what begins at `position`, after blanks and a guard."""
+        found = _BEFORE.match(self.text, position)
         return position if found is None else found.end()
 
     def _form(self, form: Form, position: int, target: str, version: int, seen: set[object]) -> None:
@@ -181,7 +194,7 @@ class _Check:
             message, hint = f"{demand.what} was removed from {target} in PTX ISA {removed}", ""
         else:
             return False
-        self.faults.append(Fault(message, position, hint))
+        self.faults.append(Fault(message, self._spelled(position), hint))
         return True
 
     def _spaces(self, record: Instruction, signature: Signature, position: int) -> None:
@@ -193,8 +206,11 @@ class _Check:
                 continue
             where = f"an address in {declared.space}" if declared.space else "a generic address"
             message = f"{given.base.name} is in .{space}; {record.form.spelling} wants {where}"
-            self.faults.append(Fault(message, position))
+            self.faults.append(Fault(message, self._spelled(position)))
 
 
-def _has_symbol(operands: tuple[Operand, ...]) -> bool:
-    return any(isinstance(each, Address) and isinstance(each.base, Symbol) for each in operands)
+def _inside(signature: Signature) -> tuple[bool, tuple[int, ...]]:
+    """Whether a special register may be among the operands, and the places of the addresses that name a space."""
+    operands = signature.operands
+    addresses = tuple([i for i, each in enumerate(operands) if each.space is not None])
+    return any(each.special for each in operands), addresses

@@ -21,6 +21,8 @@ from ptxtile.isa.misfit import misfit
 _LONGEST = 1 << 16
 _MEMO_LENGTH = 4096
 _MEMO_SIZE = 1 << 16
+# Twice as fast as calling Instruction, which takes its fields by name too.
+make = tuple.__new__
 
 
 @dataclass(slots=True)
@@ -29,8 +31,8 @@ class Context:
 
     `quick` lets labels, plain `.loc` lines, declarations that differ from an earlier one only in their name, and long
     lists of numbers be read without the grammar. `prefixes` are the qualifiers of declarations met so far, `registers`
-    the type and vector length of those that declare registers, `headers` the functions met, by all but their names, `heads`
-    what spellings and the shapes of their operands were bound to.
+    the type and vector length of those that declare registers, `headers` the functions met, by all but their names,
+    `heads` what spellings and the shapes of their operands were bound to.
     """
 
     scanner: Scanner
@@ -66,27 +68,37 @@ class Refused(Fault):
         self.start = start
 
 
-def quick(context: Context, text: str, scope: Scope) -> Optional[Instruction]:
-    """An instruction of words, literals and plain addresses, whose spelling was met with such operands before.
+def run(
+    context: Context, text: str, position: int, scope: Scope, found: list[tuple[int, Instruction]]
+) -> int:
+    """Read instructions, each on a line of its own, from `position`, the end of the piece before, while that is easy.
 
-    None if it is anything else, or something is wrong with it: then `read` is to read it.
+    Easy are words, literals and plain addresses, under a spelling met with such operands before. They are put into
+    `found`, each with the end of the piece before it. Returns where the rest begins.
     """
-    parts = text.split(None, 1)
+    heads, guards, memo, end_of_line = context.heads, scope.guards, scope.operands, text.find
+    operand, shape = memo.__getitem__, memo.shapes.__getitem__
     try:
-        guard = None
-        if text[0] == "@":
-            guard = scope.guards[parts[0]]
-            parts = parts[1].split(None, 1)
-        known = context.heads[parts[0]]
-        written = parts[1].split(", ") if len(parts) == 2 else []
-        memo = scope.operands
-        operands = tuple(map(memo.__getitem__, written))
-        form, signature, limited = known[tuple(map(memo.shapes.__getitem__, written))]
-        if limited:
-            table.check_literals(form, signature, operands)
-    except (KeyError, IndexError, Fault, Mismatch, OperandError):
-        return None
-    return Instruction(form, operands, guard, signature)
+        while True:
+            end = end_of_line("\n", position + 1, position + _MEMO_LENGTH)
+            if end < 0:
+                return position
+            head, tail = text[position:end].split(None, 1)
+            guard = None
+            if head[0] == "@":
+                guard = guards[head]
+                head, tail = tail.split(None, 1)
+            if tail[-1] != ";":
+                return position
+            written = tail[:-1].split(", ")
+            operands = tuple(map(operand, written))
+            form, signature, limited = heads[head][tuple(map(shape, written))]
+            if limited:
+                table.check_literals(form, signature, operands)
+            found.append((position, make(Instruction, (form, operands, guard, signature, None))))
+            position = end
+    except (KeyError, ValueError, Fault, Mismatch, OperandError):
+        return position
 
 
 def read(context: Context, text: str, start: int, end: int, scope: Scope) -> Instruction:

@@ -109,6 +109,8 @@ class Planner:
         if isinstance(node, Not):
             return _negated(self._word(node.word))
         if isinstance(node, PairNode):
+            if isinstance(node.first, VectorNode):
+                return _vector_pair(self.operand(node.first), self._word(node.second))
             return _pair(self._word(node.first), self._word(node.second))
         if isinstance(node, VectorNode):
             return _vector(tuple(map(self.operand, node.elements)))
@@ -162,7 +164,7 @@ def start_of(node: Node) -> int:
     if isinstance(node, (Shifted, Not, SubscriptNode)):
         return node.word.start
     if isinstance(node, PairNode):
-        return node.first.start
+        return start_of(node.first)
     if isinstance(node, AddressNode):
         return start_of(node.base)
     return start_of(node.elements[0]) if node.elements else -1
@@ -218,6 +220,16 @@ def _pair(first: int, second: int) -> Build:
         if not isinstance(a, (Register, Sink)) or not isinstance(b, (Register, Sink)):
             raise Fault(f"{leaves[first]}|{leaves[second]}: both sides of a pair are registers or _")
         return Pair(a, b)
+
+    return build
+
+
+def _vector_pair(first: Build, second: int) -> Build:
+    def build(leaves: Sequence[str], words: Words) -> Operand:
+        b = words[leaves[second]]
+        if not isinstance(b, (Register, Sink)):
+            raise Fault(f"{leaves[second]}: what follows a vector and | is a predicate register or _")
+        return Pair(first(leaves, words), b)
 
     return build
 

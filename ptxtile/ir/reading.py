@@ -9,13 +9,17 @@ from typing import Optional, Union
 
 from ptxtile.ir import instructions, module as m, quick, records, syntax, table
 from ptxtile.ir.constant import Fault
+from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.instructions import Context
 from ptxtile.ir.operand import Label, Symbol
 from ptxtile.ir.records import Declarer
 from ptxtile.ir.scope import Scope
 
 _DEEPEST = 200
+# A text with more is no module with faults in it, and each takes time to explain.
+_MOST_FAULTS = 20_000
 _DIRECTIVE_END = re.compile(r"[;{=\"]")
+_ODD_BLANK = re.compile("[\x1c-\x1f]")
 _LINE_END = re.compile(r"\n")
 _WORD_START = re.compile(r"[A-Za-z0-9_$%.@]+|\S")
 
@@ -33,7 +37,8 @@ class Frame:
 class Reading:
     """Reads `text`. `report` is told every Fault, at its offset in the text; if it returns, reading goes on.
 
-    `uses` are (offset, record) of every instruction, declaration and directive, in order.
+    `uses` are (offset, record) of every instruction, declaration and directive, in order; blanks may stand between the
+    offset and what it is of.
     """
 
     def __init__(self, text: str, context: Context, report: Callable[[Fault], None]) -> None:
@@ -52,6 +57,7 @@ class Reading:
         self.unknown: set[str] = set()
         self.closes: dict[int, int] = {}
         self.stopped = False
+        self.met = 0
 
     # ---- the loop
 
@@ -71,33 +77,34 @@ class Reading:
         return self._module()
 
     def _pieces(self) -> None:
-        """Everything, piece by piece; the most frequent kind right here."""
-        text, context, uses = self.text, self.context, self.uses
-        match, quick_read, length = context.scanner.piece.match, instructions.quick, len(text)
+        """Everything, piece by piece; instructions that are easy to read, many at once."""
+        text, context = self.text, self.context
+        match, length = context.scanner.piece.match, len(text)
         position = 0
-        frame: Optional[Frame] = None
+        # blanks that Python splits at and PTX does not have would make wrong statements right
+        easy = context.quick and text.isascii() and _ODD_BLANK.search(text) is None
         while position < length and not self.stopped:
+            if easy and self.frames:
+                position = self._run(position)
             found = match(text, position)
             if found is None:
                 position = self._wrong(position)
                 continue
-            if found.lastindex == 1:
-                start = found.start(1)
-                if frame is not None:
-                    instruction = quick_read(context, found[1], frame.scope)
-                    if instruction is not None:
-                        frame.statements.append(instruction)
-                        uses.append((start, instruction))
-                        position = found.end()
-                        continue
-                kind = "plain"
-            else:
-                kind = found.lastgroup or ""
-                start = found.start(kind)
-                if kind == "end":
-                    break
-            position = self._piece(kind, start, found.end())
-            frame = self.frames[-1] if self.frames and context.quick else None
+            kind = found.lastgroup
+            if kind == "end":
+                break
+            assert kind is not None
+            position = self._piece(kind, found.start(kind), found.end())
+
+    def _run(self, position: int) -> int:
+        """Instructions on lines of their own, from `position`, as many as are easy; where the rest begins."""
+        frame = self.frames[-1]
+        found: list[tuple[int, Instruction]] = []
+        position = instructions.run(self.context, self.text, position, frame.scope, found)
+        if found:
+            self.uses.extend(found)
+            frame.statements.extend([instruction for _, instruction in found])
+        return position
 
     def _piece(self, kind: str, start: int, end: int) -> int:
         """Read one piece; where to go on."""
@@ -124,6 +131,10 @@ class Reading:
         except Fault as fault:
             self.stopped = self.stopped or fault.endless
             self._fault(fault)
+            self.met += 1
+            if self.met == _MOST_FAULTS:
+                self.stopped = True
+                self.report(Fault(f"{self.met:,} statements are wrong: the rest is not read", end))
             if isinstance(fault, instructions.Refused):
                 for other in fault.more:
                     self._fault(other)

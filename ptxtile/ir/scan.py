@@ -31,8 +31,7 @@ class Scanner:
         self.atoms = re.compile(rf"({word}|-?{number})", flags)
         self.piece = re.compile(
             rf"{space}*(?:"
-            rf"([@A-Za-z_$%][^;:{{(|\"]*);"  # group 1: an instruction whose commas part operands, or numbers in brackets
-            rf"|(?P<plain>[@A-Za-z_$%][^;:]*(?:::[^;:]*)*;)"  # without a colon it is no label
+            rf"(?P<plain>[@A-Za-z_$%][^;:]*(?:::[^;:]*)*;)"  # without a colon it is no label
             rf"|(?P<label>{word}{space}*:(?!:)(?:{space}*{table}(?![A-Za-z0-9_$])[^;]*;)?)"
             rf"|(?P<instruction>[@A-Za-z_$%][^;]*;)"
             rf"|(?P<line>{loc}|{file}|{head})"

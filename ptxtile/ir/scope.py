@@ -76,16 +76,34 @@ class Operands(dict[str, Operand]):
     `shapes` are theirs. Mismatch for anything that the grammar must read.
     """
 
-    __slots__ = ("address", "atom", "shapes", "words")
+    __slots__ = ("address", "atom", "declared", "ranges", "shapes", "words")
 
     def __init__(self, words: Words, address: re.Pattern[str], atom: re.Pattern[str]) -> None:
         super().__init__()
         self.words = words
+        self.declared = words.scope.declared
+        self.ranges = words.scope.ranges
         self.address = address
         self.atom = atom
         self.shapes: dict[str, Shape] = {}
 
     def __missing__(self, text: str) -> Operand:
+        prefix = text.rstrip(_DIGITS)
+        known = self.ranges.get(prefix)
+        if (
+            known is not None and text not in self.declared
+        ):  # most words are registers of a range of this scope
+            count, type_, vector = known
+            digits = text[len(prefix) :]
+            if (
+                vector == 1
+                and 0 < len(digits) < 10
+                and int(digits) < count
+                and (digits[0] != "0" or digits == "0")
+            ):
+                register = self[text] = Register(text, type_)
+                self.shapes[text] = type_
+                return register
         if text[:1] == "[":
             found = self._address(text)
         elif self.atom.fullmatch(text):
@@ -190,7 +208,11 @@ class Scope:
 
     def declare(self, name: str, meaning: Named, start: int) -> None:
         """Give `name` a meaning in this scope; a second one is a Fault."""
-        if name in self.declared or name in self.labels or (self.ranges and self.numbered_register(name) is not None):
+        if (
+            name in self.declared
+            or name in self.labels
+            or (self.ranges and self.numbered_register(name) is not None)
+        ):
             raise Fault(f"{name} is declared twice in the same scope", start)
         self.declared[name] = meaning
         if name[-1] in _DIGITS:

@@ -54,7 +54,7 @@ class Not(NamedTuple):
 
 
 class PairNode(NamedTuple):
-    first: Word
+    first: Word | VectorNode
     second: Word
 
 
