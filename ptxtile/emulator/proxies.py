@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator.lanes import Lanes, Threads
 from ptxtile.emulator.memory import Offsets, Store
-from ptxtile.emulator.ordering import AGENT, IN_FLIGHT, Claims
+from ptxtile.emulator.ordering import AGENT, IN_FLIGHT, SCOPES, WEAK, Claims
 from ptxtile.emulator.program import Site
 from ptxtile.emulator.races import MANY, NOBODY, Event, Races
 from ptxtile.emulator.report import at_line, fault
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ptxtile.emulator.sanitizer import Sanitizer
     from ptxtile.emulator.spaces import Part
 
+Strengths = NDArray[np.int8]
+ATOMIC = SCOPES[".gpu"]
+"""The strength of reductions by asynchronous work, and of atomic operations that may meet them."""
 NEVER = (1 << 31) - 1
 """The time of work that is not done: no claim reaches it."""
 
@@ -35,6 +38,7 @@ class Actor:
     """Who starts asynchronous work: a thread of `lanes`, those whose knowledge counts, and the work's agent.
 
     proxied   it runs in the asynchronous proxy, not in the generic one
+    atomic    its writes are reductions, which may meet other atomic ones in any order
     """
 
     lanes: Lanes
@@ -42,6 +46,7 @@ class Actor:
     threads: Threads
     agent: int
     proxied: bool = True
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class Proxies:
         self.ordering = sanitizer.ordering
         self.agents: dict[Hashable, int] = {}
         self.starters: dict[tuple[int, int], int] = {}
+        self.reducing: set[tuple[int, int]] = set()
         self.readings: dict[Hashable, Reading] = {}
 
     def agent(self, *key: Hashable) -> int:
@@ -102,8 +108,11 @@ class Proxies:
         """The reading with this key is over, and nobody needs to know."""
         self.readings.pop(key, None)
 
-    def write(self, actor: Actor, store: Store, offsets: Offsets, unit: int) -> None:
-        """The work will write `unit` bytes at each offset: stop if somebody may still use what is there."""
+    def write(self, actor: Actor, store: Store, offsets: Offsets, unit: int, reduces: bool = False) -> None:
+        """The work will write `unit` bytes at each offset: stop if somebody may still use what is there.
+
+        Work that `reduces` is atomic with other such work on the same place.
+        """
         races = self._races(store, unit)
         if races is None:
             return
@@ -111,9 +120,11 @@ class Proxies:
         granules = np.unique(
             np.concatenate([(offsets + i) // races.grain for i in range(0, unit, races.grain)])
         )
-        self._check(
-            actor, races.writes.event(granules[races.writes.owner[granules] != NOBODY]), "writes", "wrote"
-        )
+        written = races.writes.event(granules[races.writes.owner[granules] != NOBODY])
+        if reduces:
+            pairs = zip(written.thread.tolist(), written.site.tolist())
+            written = written.at(np.flatnonzero([pair not in self.reducing for pair in pairs]))
+        self._check(actor, written, "writes", "wrote")
         readers = races.reads.owner[granules]
         single = granules[(readers != NOBODY) & (readers != MANY)]
         self._check(actor, races.reads.event(single), "writes", "read", fenced=False)
@@ -123,7 +134,9 @@ class Proxies:
         self.overwrite(store, granules * races.grain, races.grain, actor.lanes, actor.threads, actor.position)
         site = self.sanitizer.site_number(actor.lanes.step.site)
         self.starters[actor.agent, site] = int(self.ordering.id[actor.lanes.threads[actor.position]])
-        self._note(races, granules, actor.agent, NEVER, site)
+        if reduces:
+            self.reducing.add((actor.agent, site))
+        self._note(races, granules, actor.agent, NEVER, site, ATOMIC if actor.atomic else WEAK)
 
     def land(self, agent: int, site: Site, store: Store, offsets: Offsets, unit: int) -> None:
         """The work has written."""
@@ -131,15 +144,19 @@ class Proxies:
         if races is None:
             return
         granules = np.concatenate([(offsets + i) // races.grain for i in range(0, unit, races.grain)])
-        self._note(races, granules, agent, self.ordering.now, self.sanitizer.site_number(site))
+        own = granules[races.writes.owner[granules] == agent + 1]  # others may be reducing there as well
+        strength = races.writes.strength[own].copy()
+        self._note(races, own, agent, self.ordering.now, self.sanitizer.site_number(site), strength)
 
-    def _note(self, races: Races, granules: Offsets, agent: int, time: int, site: int) -> None:
+    def _note(
+        self, races: Races, granules: Offsets, agent: int, time: int, site: int, strength: int | Strengths
+    ) -> None:
         cells = races.writes
         cells.owner[granules] = agent + 1
         cells.time[granules] = time
         cells.site[granules] = site
         cells.cta[granules] = 0
-        cells.strength[granules] = 0
+        cells.strength[granules] = strength
         races.reads.owner[granules] = NOBODY
         races.reads.cta[granules] = 0
 
@@ -178,6 +195,8 @@ class Proxies:
 
     def _check(self, actor: Actor, event: Event, verb: str, did: str, fenced: bool = True) -> None:
         """Stop unless all these accesses are past, and those of the generic proxy are fenced."""
+        if actor.atomic:
+            event = event.at(np.flatnonzero(event.strength < ATOMIC))
         if not len(event.thread):
             return
         stamp = event.thread << 32 | event.time

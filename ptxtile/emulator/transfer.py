@@ -98,8 +98,9 @@ class Transfer:
             key = ("mbarrier", id(target.barrier)) if target.barrier is not None else ("bulk", thread)
             agent = proxies.agent(*key)
             self.agents.append(agent)
-            actor = Actor(self.lanes, 0, self.lanes.threads, agent, self.proxied)
-            proxies.write(actor, target.store, target.offsets, target.unit)
+            atomic = target.combine is not None
+            actor = Actor(self.lanes, 0, self.lanes.threads, agent, self.proxied, atomic)
+            proxies.write(actor, target.store, target.offsets, target.unit, target.combine is not None)
         if self.source.store is not None:
             agent = self.agents[0] if self.mechanism == "mbarrier" else proxies.agent("bulk.read", thread)
             actor = Actor(self.lanes, 0, self.lanes.threads, agent, self.proxied)

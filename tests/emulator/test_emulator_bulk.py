@@ -303,3 +303,18 @@ def test_a_ring_of_stages_that_threads_read(run, fail, fence):
         ("mbarrier.arrive.shared.b64 _, [%r15];\nld.shared.b32 %r18, [%r17]; add.u32 %r19, %r19, %r18;"),
     )
     assert fail(late, [a, b], block=64).kind == "race"
+
+
+def test_reductions_meet_in_any_order(run, fail):
+    """Four CTAs and a plain atomic operation add to the same place; a plain read has to wait."""
+    a, b = arrays()
+    b[:] = 0
+    body = START + (
+        "st.shared.b32 [%r5], 5;\nfence.proxy.async;\nbar.sync 0;\n"
+        "@%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd2], [%r2], 128;\n"
+        "red.global.add.u32 [%rd4], 1;\n"
+    )
+    run(body + COMMIT, [a, b], grid=4)
+    assert (b == 24).all()
+    assert fail(body + "ld.global.b32 %r7, [%rd4];\n" + COMMIT, [a, b], grid=4).kind in ("in-flight", "race")
+    assert fail(body + "st.global.b32 [%rd4], 1;\n" + COMMIT, [a, b], grid=4).kind in ("in-flight", "race")
