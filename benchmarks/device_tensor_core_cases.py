@@ -106,13 +106,7 @@ def _mma(
     operands = [vector("d", counts[0]), *(vector(x, sizes[x]) for x in "abc")]
     if ".sp" in name:
         selector = name.partition("#")[2]
-        nibbles = rng.choice(
-            [0x4, 0xE] if types[1] == "tf32" else [0x4, 0x8, 0xC, 0x9, 0xD, 0xE], (threads, 8)
-        )
-        words = (nibbles.astype(np.uint32) << (4 * np.arange(8, dtype=np.uint32))).sum(
-            axis=1, dtype=np.uint32
-        )
-        given["e"] = words[:, None]
+        given["e"] = _metadata(rng, types[1], threads)
         sizes = {"a": counts[1], "b": counts[2], "c": counts[3], "e": 1, "d": counts[0]}
         operands += ["%e0", selector]
     spelling = name.partition("#")[0]
