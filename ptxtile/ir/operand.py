@@ -159,7 +159,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """`p|q`, two destinations of one instruction; either may be a sink."""
+    """`p|q`, two destinations of one instruction; either may be a sink, and the first a vector: `{a, b}|p`."""
 
     first: Operand
     second: Operand

@@ -27,6 +27,10 @@ def bind(form: Form, shapes: tuple[Shape, ...]) -> Signature:
     raise OperandError(_message(form, shapes))
 
 
+_LITERALS = frozenset(["int", "f32lit", "f64lit"])
+_HALVES = frozenset([".bf16", ".bf16x2", ".f16x2"])  # a vector of these does not begin with a literal
+
+
 def fits(operand: Operand, shape: Shape) -> bool:
     """Whether one operand may have this shape."""
     if operand.loose:
@@ -97,6 +101,7 @@ def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
             operand.kind == "address"
             and len(parts) == 1 + len(inner)
             and _base(operand, parts[0])
+            and not any(each in _LITERALS for each in parts[1:])  # a syntax error: only within braces
             and all(map(fits, inner, parts[1:]))
         )
     return mark == "(" and operand.kind == "list"
@@ -114,14 +119,14 @@ def _mixed(operand: Operand, parts: Sequence[Shape]) -> bool:
     takes the whole for a vector of that type, whatever else of its width is in it; in what is read, literals too.
     """
     bit = next((each for each in parts if each in ("b16", "b32", "b64") and each in operand.registers), None)
-    if bit is None or operand.elements:
+    if bit is None or operand.elements or (parts[0] in _LITERALS and operand.type in _HALVES):
         return False
     width = types.REGISTER_BITS[str(bit)]
     others = {each for each, bits in types.REGISTER_BITS.items() if bits == width or (bits, width) == (1, 32)}
     if operand.strict:
         others.discard("pred")
     if operand.role == "in":
-        others |= {"int", "f32lit", "f64lit"}
+        others |= _LITERALS
     if operand.sink:
         others.add("_")
     return all(isinstance(each, str) and each in others for each in parts)
