@@ -71,7 +71,6 @@ class Proxies:
         self.ordering = sanitizer.ordering
         self.agents: dict[Hashable, int] = {}
         self.starters: dict[tuple[int, int], int] = {}
-        self.reducing: set[tuple[int, int]] = set()
         self.readings: dict[Hashable, Reading] = {}
 
     def agent(self, *key: Hashable) -> int:
@@ -108,11 +107,8 @@ class Proxies:
         """The reading with this key is over, and nobody needs to know."""
         self.readings.pop(key, None)
 
-    def write(self, actor: Actor, store: Store, offsets: Offsets, unit: int, reduces: bool = False) -> None:
-        """The work will write `unit` bytes at each offset: stop if somebody may still use what is there.
-
-        Work that `reduces` is atomic with other such work on the same place.
-        """
+    def write(self, actor: Actor, store: Store, offsets: Offsets, unit: int) -> None:
+        """The work will write `unit` bytes at each offset: stop if somebody may still use what is there."""
         races = self._races(store, unit)
         if races is None:
             return
@@ -120,11 +116,9 @@ class Proxies:
         granules = np.unique(
             np.concatenate([(offsets + i) // races.grain for i in range(0, unit, races.grain)])
         )
-        written = races.writes.event(granules[races.writes.owner[granules] != NOBODY])
-        if reduces:
-            pairs = zip(written.thread.tolist(), written.site.tolist())
-            written = written.at(np.flatnonzero([pair not in self.reducing for pair in pairs]))
-        self._check(actor, written, "writes", "wrote")
+        self._check(
+            actor, races.writes.event(granules[races.writes.owner[granules] != NOBODY]), "writes", "wrote"
+        )
         readers = races.reads.owner[granules]
         single = granules[(readers != NOBODY) & (readers != MANY)]
         self._check(actor, races.reads.event(single), "writes", "read", fenced=False)
@@ -134,8 +128,6 @@ class Proxies:
         self.overwrite(store, granules * races.grain, races.grain, actor.lanes, actor.threads, actor.position)
         site = self.sanitizer.site_number(actor.lanes.step.site)
         self.starters[actor.agent, site] = int(self.ordering.id[actor.lanes.threads[actor.position]])
-        if reduces:
-            self.reducing.add((actor.agent, site))
         self._note(races, granules, actor.agent, NEVER, site, ATOMIC if actor.atomic else WEAK)
 
     def land(self, agent: int, site: Site, store: Store, offsets: Offsets, unit: int) -> None:
