@@ -111,6 +111,6 @@ ASYNC = Family(
             "the CTA of the cluster, by mapa on both; without it the addresses are taken as they are",
         ),
     ),
-    judges=("ptxas",),
+    judges=("ptxas", "emulator"),
     issue=issue_async,
 )
