@@ -100,7 +100,7 @@ class Transfer:
             self.agents.append(agent)
             atomic = target.combine is not None
             actor = Actor(self.lanes, 0, self.lanes.threads, agent, self.proxied, atomic)
-            proxies.write(actor, target.store, target.offsets, target.unit, target.combine is not None)
+            proxies.write(actor, target.store, target.offsets, target.unit)
         if self.source.store is not None:
             agent = self.agents[0] if self.mechanism == "mbarrier" else proxies.agent("bulk.read", thread)
             actor = Actor(self.lanes, 0, self.lanes.threads, agent, self.proxied)
