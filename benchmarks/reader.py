@@ -100,7 +100,8 @@ first = clock() - start
 start = clock()
 for each in spellings: ask(each)
 again = clock() - start
-moved = [".".join([a, c, b, *rest]) for a, b, c, *rest in (each.split(".") for each in spellings if each.count(".") > 2)]
+parts = [each.split(".") for each in spellings if each.count(".") > 2]
+moved = [".".join([a, c, b, *rest]) for a, b, c, *rest in parts]
 moved = [each for each in dict.fromkeys(moved) if each not in set(spellings)]
 start = clock()
 for each in moved: ask(each)

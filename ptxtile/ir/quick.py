@@ -21,6 +21,8 @@ _LONGEST_HEADER = 1 << 14
 _MOST = 4096
 # A list has one level for each extent of its array.
 DEEPEST = 64
+# Where a row of a section may end: at a line's end, and before what can only begin one.
+_ROWS = re.compile(r"\n|[ \t]+(?=\.b(?:8|16|32|64)[ \t])")
 _TOKEN = re.compile(r"[{},]|[^{},\s][^{},]*")
 
 
@@ -139,13 +141,13 @@ Rows = tuple[tuple[str, str, tuple[Union[Number, syntax.Datum], ...]], ...]
 
 
 def _section(context: Context, text: str) -> Optional[syntax.SectionNode]:
-    """A debug section with its rows on lines of their own."""
+    """A debug section, row by row."""
     found = context.scanner.section.match(text)
     if found is None:
         return None
     known: dict[str, Rows] = {}
     rows: list[tuple[str, str, tuple[Union[Number, syntax.Datum], ...]]] = []
-    for line in text[found.end() : -1].split("\n"):
+    for line in _ROWS.split(text[found.end() : -1]):
         stripped = line.strip()
         if not stripped:
             continue

@@ -17,7 +17,7 @@ from ptxtile.ir.scope import Scope
 
 _DEEPEST = 200
 # A text with more is no module with faults in it, and each takes time to explain.
-_MOST_FAULTS = 20_000
+_MOST_FAULTS = 10_000
 _DIRECTIVE_END = re.compile(r"[;{=\"]")
 _ODD_BLANK = re.compile("[\x1c-\x1f]")
 _LINE_END = re.compile(r"\n")

@@ -43,6 +43,17 @@ TEXTS: dict[str, Callable[[], str]] = {
     "null": lambda: HEAD + "\0" * 10_000,
     "a long list": lambda: HEAD + ".global .u32 a[50000] = {" + "1," * 49_999 + "x};",
     "unopened": lambda: HEAD + "}" * 5_000,
+    "statements in one line": lambda: (
+        HEAD + ".entry k() { .reg .b32 a; " + "add.u32 a, a, a; " * 20_000 + "}"
+    ),
+    "wrong statements in one line": lambda: (
+        HEAD + ".entry k() { .reg .b32 a; " + "add.u3 a, a, a; " * 500 + "}"
+    ),
+    "a section in one line": lambda: HEAD + ".section .debug_x { " + ".b8 1 " * 20_000 + "}",
+    "a list of lists": lambda: HEAD + ".global .u32 a[50000][1] = {" + "{1}," * 49_999 + "{x}};",
+    "parameters": lambda: (
+        HEAD + ".func f (" + ", ".join(f".reg .u32 a{i}" for i in range(5_000)) + ") { ret; }"
+    ),
     "lines without end": lambda: HEAD + ".entry k() {\n" + "add.u32 a, b, c\n" * 20_000,
 }
 
@@ -68,6 +79,12 @@ def test_any_text(text: str) -> None:
     both(HEAD + ".entry k() {\n" + text)
 
 
+@given(st.binary(max_size=200))
+def test_random_bytes(data: bytes) -> None:
+    both(data.decode("latin-1"))
+    both(HEAD + ".entry k() {\n" + data.decode("utf-8", "surrogateescape"))
+
+
 @given(st.text(alphabet=' \n{}()[];:,.@!%|_+-*/<>="0x1fabr'))
 def test_text_of_ptx_signs(text: str) -> None:
     both(HEAD + ".entry k() { .reg .b32 a, b, r;\n" + text + "\nret; }")
@@ -80,6 +97,20 @@ def test_truncated_and_garbled_programs(program: str) -> None:
         both(text[: chance.randrange(len(text))])
         at = chance.randrange(len(text))
         both(text[:at] + chance.choice("{};:,[]()\"'@\0é$ \n9") + text[at + chance.randrange(3) :])
+
+
+def test_blanks_that_only_python_knows_are_no_blanks() -> None:
+    for blank in "\x1c\x1f\x85\xa0\u2003":
+        body = f".entry k() {{ .reg .b32 a;\nadd.u32 a, a, a;\nadd.u32{blank}a, a, a;\nret; }}"
+        (found,) = check_text(HEAD + body)
+        assert (found.line, found.column) == (6, 8)
+
+
+def test_wrong_statements_without_end_are_not_all_told() -> None:
+    body = ".entry k() { .reg .b32 a;\n" + "".join(f"bra L{i};\n" for i in range(10_010))
+    found = check_text(HEAD + body)
+    assert len(found) == 10_001
+    assert found[-1].message == "10,000 statements are wrong: the rest is not read"
 
 
 def test_every_planted_fault_is_found_at_its_line() -> None:
