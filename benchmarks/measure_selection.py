@@ -27,7 +27,7 @@ class Rule:
     without: tuple[str, ...] = ()
 
 
-_HINTS = ("L1::", "L2::", "mmio", ".volatile", ".param", ".local", ".sys.", ".cluster.")
+_HINTS = (".v8.", "L1::", "L2::", "mmio", ".volatile", ".param", ".local", ".sys.", ".cluster.")
 _WHOLE = (
     "fma abs add addc and bfe bfi bfind bmsk brev clz cnot copysign cos div dp2a dp4a ex2 fns lg2 lop3 mad mad24 "
     "madc match max min mul mul24 neg not or popc prmt rcp redux rem rsqrt sad selp shf shfl shl shr sin slct sqrt "

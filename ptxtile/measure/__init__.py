@@ -13,8 +13,8 @@ from pathlib import Path
 
 import ptxtile as pt
 from ptxtile import driver
+from ptxtile.measure.batching import prepare
 from ptxtile.measure.chain import find
-from ptxtile.measure.preparation import prepare
 from ptxtile.measure.records import Record, read
 from ptxtile.measure.report import report
 from ptxtile.measure.supervision import rebuild, run

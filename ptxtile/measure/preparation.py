@@ -7,9 +7,7 @@ the way that proves itself is written at full size, and proven again in the cubi
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,13 +17,13 @@ from ptxtile import driver
 from ptxtile.measure import memory, sass
 from ptxtile.measure.chain import Way, candidates, find, refusal
 from ptxtile.measure.kernel import Shape, entry, header, link_of, step_text
-from ptxtile.measure.links import ANCHORS, DECLARED, words
-from ptxtile.measure.plan import Batch, Case, Rate, load, store
+from ptxtile.measure.links import DECLARED, words
+from ptxtile.measure.plan import Batch, Case, Rate, store
 
 if TYPE_CHECKING:
     from ptxtile.isa import Form
 
-__all__ = ["LINKS", "PTX_VERSION", "prepare", "prepare_batch"]
+__all__ = ["LINKS", "PTX_VERSION", "prepare_batch"]
 
 PTX_VERSION = "9.0"
 LINKS = tuple(f"link.opaque.{carrier}" for carrier in ("b16", "b32", "f32", "b64", "f64"))
@@ -226,49 +224,3 @@ def prepare_batch(spellings: Sequence[str], target: str, folder: Path, name: str
     batch = Batch(name, target, f"nvJitLink {version}", tuple(spellings), tuple(cases), skipped)
     store(batch, cubin, folder)
     return batch
-
-
-def _nice() -> None:
-    os.nice(19)
-
-
-def _kept(path: Path, spellings: Sequence[str], target: str) -> bool:
-    """Whether a batch of exactly these spellings is in the folder already."""
-    if not path.exists():
-        return False
-    batch = load(path)
-    return batch.asked == tuple(spellings) and batch.target == target
-
-
-def prepare(
-    spellings: Sequence[str],
-    target: str,
-    folder: Path,
-    *,
-    size: int = 40,
-    workers: int = 2,
-    progress: Callable[[str], None] = lambda _: None,
-) -> None:
-    """Prepare a folder for these spellings; batches that are there already are left alone.
-
-    Args:
-        spellings: canonical spellings.
-        target: "sm_90a".
-        folder: made if it is not there.
-        size: spellings a cubin.
-        workers: processes, at low priority.
-        progress: called with a line of text as each batch is done.
-    """
-    rest = [each for each in dict.fromkeys(spellings) if each not in ANCHORS]
-    groups = [list(LINKS + ANCHORS)] + [rest[start : start + size] for start in range(0, len(rest), size)]
-    names = [f"batch-{number:03d}" for number in range(len(groups))]
-    todo = [
-        (group, name)
-        for group, name in zip(groups, names)
-        if not _kept(folder / f"{name}.json", group, target)
-    ]
-    with ProcessPoolExecutor(workers, initializer=_nice) as pool:
-        running = [pool.submit(prepare_batch, group, target, folder, name) for group, name in todo]
-        for each in running:
-            batch = each.result()
-            progress(f"{batch.name}: {len(batch.cases)} of {len(batch.asked)} spellings proven")

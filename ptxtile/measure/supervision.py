@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import ptxtile as pt
 from ptxtile.measure.links import ANCHORS
@@ -70,24 +71,32 @@ def _lines(process: subprocess.Popen[str], limit: float) -> Iterator[str]:
         yield line
 
 
+def _start(folder: Path, device: int, complaints: IO[str]) -> subprocess.Popen[str]:
+    """The timing process."""
+    path = os.pathsep.join(
+        [str(Path(pt.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    return subprocess.Popen(
+        [sys.executable, "-m", "ptxtile.measure.device", str(folder), str(device)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+
+
 def _once(
     folder: Path, device: int, raw: _Raw, log: Path, limit: float, progress: Callable[[str], None]
 ) -> str | None:
     """One process, until it is done (None), or ends on a case: the reason, which is kept with the case."""
-    command = [sys.executable, "-m", "ptxtile.measure.device", str(folder), str(device)]
-    path = os.pathsep.join(
-        [str(Path(pt.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    )
     errors = log.with_suffix(log.suffix + ".err")
-    with errors.open("w") as complaints, log.open("a") as kept:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True,
-            env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
+    current, reason = "", ""
+    with (
+        errors.open("w") as complaints,
+        log.open("a", buffering=1) as kept,
+        _start(folder, device, complaints) as process,
+    ):
         assert process.stdin is not None
         process.stdin.write("\n".join([*raw.times, *raw.faults]))
         process.stdin.close()
-        current, reason = "", ""
         try:
             for line in _lines(process, limit):
                 event = json.loads(line)
