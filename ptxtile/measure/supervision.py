@@ -83,6 +83,12 @@ def _start(folder: Path, device: int, complaints: IO[str]) -> subprocess.Popen[s
     )  # fmt: skip
 
 
+def _said(errors: Path, status: int) -> str:
+    """What a process that ended said last: the line of its exception, without the lines indented below."""
+    lines = [line for line in errors.read_text().splitlines() if line.strip() and not line[0].isspace()]
+    return lines[-1].removeprefix("ptxtile.errors.") if lines else f"exit status {status}"
+
+
 def _once(
     folder: Path, device: int, raw: _Raw, log: Path, limit: float, progress: Callable[[str], None]
 ) -> str | None:
@@ -112,10 +118,10 @@ def _once(
         status = process.wait()
         if status == 0 and not reason:
             return None
-        said = errors.read_text().strip().splitlines()
-        reason = reason or f"the kernel faulted: {said[-1] if said else f'exit status {status}'}"
+        said = reason or _said(errors, status)
         if not current:
-            raise pt.DriverError(f"the timing process ended outside a measurement: {reason}")
+            raise pt.DriverError(f"the timing process ended outside a measurement: {said}")
+        reason = reason or f"the kernel faulted: {said}"
         event = {"event": "fault", "spelling": current, "reason": reason}
         raw.take(event)
         kept.write(json.dumps(event) + "\n")
