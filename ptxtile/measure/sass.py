@@ -45,8 +45,8 @@ def between_clocks(code: list[tuple[str, str]]) -> Counter[str] | None:
 _EQUAL = {
     "IMAD.IADD": "IADD3", "VIADD": "IADD3", "IMAD.X": "IADD3.X", "IMAD.SHL.U32": "SHF.L.U32", "IMAD.SHL": "SHF.L.U32",
 }  # fmt: skip
-_TWIN = re.compile(r"^(H(?:FMA|MUL|ADD)2)\.MMA\b")
-"""Half precision has two pipes; the mnemonics of one carry this word."""
+_HALF = re.compile(r"^H(?:FMA|MUL|ADD)2(?:\.MMA)?\b")
+"""Half precision has two pipes, and sums and products may be multiply-adds."""
 
 _MOVES = frozenset(
     [
@@ -76,7 +76,7 @@ def per_step(short: Counter[str] | None, long: Counter[str] | None, steps: int) 
     more = {name: count for name, count in more.items() if count}
     sums: Counter[str] = Counter()
     for name, count in more.items():
-        sums[_EQUAL.get(name, _TWIN.sub(r"\1", name))] += count
+        sums[_EQUAL.get(name, _HALF.sub("H2", name))] += count
     broken = [name for name, count in sums.items() if (count % steps or count < 0) and name not in _MOVES]
     listing = ", ".join(f"{count} {name}" for name, count in more.items())
     if broken:

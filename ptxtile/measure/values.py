@@ -78,6 +78,8 @@ def immediate(operand: Operand) -> str | None:
         return None
     if operand.name == "immLut":
         return "0x96"
+    if operand.name == "selector":
+        return "0"  # which threads hold the metadata of a sparse matrix; the first ones, in every shape
     if operand.choices:
         return str(operand.choices[0])
     low, high = operand.bounds or (0, 1)
