@@ -14,8 +14,6 @@ from ptxtile.ir.constant import Fault, Number
 from ptxtile.ir.instructions import Context, parse
 from ptxtile.isa import REGISTER_BITS
 
-# A declaration longer than this is looked at for a list of values.
-_LONG = 256
 # A header longer than this is not remembered.
 _LONGEST_HEADER = 1 << 14
 _MOST = 4096
@@ -24,6 +22,21 @@ DEEPEST = 64
 # Where a row of a section may end: at a line's end, and before what can only begin one.
 _ROWS = re.compile(r"\n|[ \t]+(?=\.b(?:8|16|32|64)[ \t])")
 _TOKEN = re.compile(r"[{},]|[^{},\s][^{},]*")
+
+
+class Numbers(dict[str, Number]):
+    """Memo from the text of a literal to its value."""
+
+    __slots__ = ()
+
+    def __missing__(self, text: str) -> Number:
+        if len(self) >= _MOST:
+            self.clear()
+        found = self[text] = constant.number(text)
+        return found
+
+
+NUMBERS = Numbers()
 
 
 def read(context: Context, kind: str, text: str, start: int) -> object | None:
@@ -38,7 +51,7 @@ def read(context: Context, kind: str, text: str, start: int) -> object | None:
         return _section(context, text)
     last = text[-1]
     if last == ";" and "=" in text:
-        return _list(context, text, start) if len(text) > _LONG else None
+        return _list(context, text, start) if "{" in text else None
     return _single(context, text, start) or _header(context, text, start)
 
 
@@ -166,9 +179,12 @@ def _row(context: Context, line: str) -> Optional[Rows]:
     found = context.scanner.row.fullmatch(line)
     if found is not None:
         try:
-            return (("", found[1], tuple([constant.number(each.strip()) for each in found[2].split(",")])),)
+            return (("", found[1], tuple([NUMBERS[each.strip()] for each in found[2].split(",")])),)
         except Fault:
             return None
+    found = context.scanner.place_row.fullmatch(line)
+    if found is not None:
+        return (("", found[1], (syntax.Datum(found[2], int(found[3] or 0), ""),)),)
     try:
         node = context.statement(f".section .x {{{line}}}")
     except Fault:
@@ -182,18 +198,21 @@ def _list(context: Context, text: str, start: int) -> object | None:
     inner = after[:-1].strip()
     if not inner.startswith("{"):
         return None
-    values = _values(context, inner, start + text.index("{", len(before)))
+    values = _values(context, inner, start, text.index("{", len(before)))
     if values is None:
         return None
-    node = parse(context, before + "= 0;", start)
+    node = _single(context, before.rstrip() + ";", start) or parse(context, before + "= 0;", start)
     if not isinstance(node, syntax.DeclarationNode):
         return None
     last = node.declarators[-1]._replace(initial=values)
     return node._replace(declarators=(*node.declarators[:-1], last))
 
 
-def _values(context: Context, text: str, start: int) -> Optional[tuple[syntax.InitialNode, ...]]:
-    """The elements of a brace group, nested ones too; None if its braces and commas are not right."""
+def _values(context: Context, text: str, start: int, at: int) -> Optional[tuple[syntax.InitialNode, ...]]:
+    """The elements of a brace group, nested ones too; None if its braces and commas are not right.
+
+    The group begins at offset `at` of its declaration, which begins at `start` of the whole text.
+    """
     stack: list[list[syntax.InitialNode]] = [[]]
     known: dict[str, syntax.InitialNode] = {}
     before = ","
@@ -216,7 +235,7 @@ def _values(context: Context, text: str, start: int) -> Optional[tuple[syntax.In
                 return None
             value = known.get(token)
             if value is None:
-                value = known[token] = _element(context, token, start + found.start())
+                value = known[token] = _element(context, token, start, at + found.start())
             stack[-1].append(value)
         before = token if token in "{}," else "value"
     if len(stack) != 1 or len(stack[0]) != 1 or before != "}":
@@ -224,20 +243,31 @@ def _values(context: Context, text: str, start: int) -> Optional[tuple[syntax.In
     return cast("tuple[syntax.InitialNode, ...]", stack[0][0])
 
 
-def _element(context: Context, text: str, start: int) -> syntax.InitialNode:
-    """An element of a list."""
+def _element(context: Context, text: str, start: int, at: int) -> syntax.InitialNode:
+    """An element of a list, at offset `at` of the declaration at `start`."""
     text = text.rstrip()
     if context.scanner.number.fullmatch(text):
         try:
-            return constant.number(text)
+            return NUMBERS[text]
         except Fault as fault:
-            raise Fault(fault.message, start, fault.hint) from None
+            raise Fault(fault.message, start + at, fault.hint) from None
     before = ".global .b8 x ="
     try:
         node = context.statement(f"{before}{text};")
     except Fault as fault:
-        raise Fault(fault.message, start + fault.position - len(before), fault.hint) from None
+        raise Fault(fault.message, start + at + fault.position - len(before), fault.hint) from None
     assert isinstance(node, syntax.DeclarationNode)
     initial = node.declarators[0].initial
     assert initial is not None
-    return initial
+    return _moved(initial, at - len(before))
+
+
+def _moved(node: syntax.InitialNode, by: int) -> syntax.InitialNode:
+    """The node with the place of its name moved to where it stands in the whole declaration."""
+    if isinstance(node, syntax.Masked):
+        return node._replace(place=_placed(node.place, by))
+    return _placed(node, by) if isinstance(node, syntax.Place) else node
+
+
+def _placed(node: syntax.Place, by: int) -> syntax.Place:
+    return node._replace(word=node.word._replace(start=node.word.start + by))

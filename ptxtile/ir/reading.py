@@ -84,13 +84,16 @@ class Reading:
         # blanks that Python splits at and PTX does not have would make wrong statements right
         easy = context.quick and text.isascii() and _ODD_BLANK.search(text) is None
         while position < length and not self.stopped:
-            if easy and self.frames:
-                position = self._run(position)
             found = match(text, position)
             if found is None:
                 position = self._wrong(position)
                 continue
             kind = found.lastgroup
+            if kind == "plain" and easy and self.frames:
+                after = self._run(position)
+                if after > position:
+                    position = after
+                    continue
             if kind == "end":
                 break
             assert kind is not None

@@ -61,6 +61,9 @@ class Scanner:
             flags,
         )
         self.section = re.compile(rf"\.section{space}+(\.?{word}){space}*\{{", flags)
+        self.place_row = re.compile(
+            rf"\.([A-Za-z_][A-Za-z0-9_]*){space}+(\.{word}|{word})(?:{space}*\+{space}*{decimal})?", flags
+        )
         self.row = re.compile(rf"\.([A-Za-z_][A-Za-z0-9_]*){space}+(-?{number}(?:{comma}-?{number})*)", flags)
         self.comment = re.compile(rf"{string}|//[^\n]*|/\*.*?(?:\*/|\Z)", flags | re.DOTALL)
         self.marks = re.compile(rf"{string}|[{{}}]|:+", flags)

@@ -14,6 +14,7 @@ from ptxtile.isa.form import Form, Verdict
 from ptxtile.isa.table import Analysis
 
 _seen: dict[tuple[str, str | None, str | None], bool] = {}
+_anywhere: dict[str, bool] = {}
 _forms: dict[str, Form] = {}
 
 
@@ -24,15 +25,21 @@ def is_valid(spelling: str, target: str | None = None, ptx_version: str | None =
     (True, False, False)
     """
     try:
+        if target is None is ptx_version:
+            return _anywhere[spelling]
         return _seen[spelling, target, ptx_version]
     except (KeyError, TypeError):
         pass
     place, version = _resolve(spelling, target, ptx_version)
     found = table.analyse(spelling)
     answer = found is not None and has(found, place, version)
-    if len(_seen) >= table.LIMIT:
+    if len(_seen) >= table.LIMIT or len(_anywhere) >= table.LIMIT:
         _seen.clear()
-    _seen[spelling, target, ptx_version] = answer
+        _anywhere.clear()
+    if target is None is ptx_version:
+        _anywhere[spelling] = answer
+    else:
+        _seen[spelling, target, ptx_version] = answer
     return answer
 
 
