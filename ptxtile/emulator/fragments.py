@@ -142,6 +142,11 @@ def metadata_nibbles(registers: Bits, selector: int, groups: int, bits: int) -> 
     return lanes.transpose(0, 3, 1, 2, 4).reshape(len(nibbles), 16, groups)
 
 
+def given_places(compressed: Bits, nibbles: Bits, kind: str) -> NDArray[np.bool_]:
+    """Which elements of `densified` were given: (warps, 16, k)."""
+    return densified(np.ones_like(compressed), nibbles, kind) != 0
+
+
 def densified(compressed: Bits, nibbles: Bits, kind: str) -> Bits:
     """Sparse A with its zeros: from (warps, 16, k / 2) to (warps, 16, k)."""
     warps, rows, groups = nibbles.shape

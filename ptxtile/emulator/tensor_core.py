@@ -23,6 +23,8 @@ Ints = NDArray[np.int64]
 
 LEAST = -600
 """Below the exponent of every product: that of a zero, so that it takes no part in the alignment."""
+ABSENT = -10000
+"""The exponent of what sparse A leaves out: unlike a zero, it makes no NaN of an infinity or a NaN in B."""
 FRACTION = 25
 """Bits below the largest exponent that f16, bf16 and tf32 terms keep."""
 FRACTION_FP8 = 13
@@ -55,6 +57,12 @@ def factor(bits: Bits, kind: str) -> Factor:
         exponent = np.frexp(value)[1].astype(np.int64) - 1
     exponent = np.maximum(exponent, FORMATS[kind].emin)
     return Factor(value, np.where(value == 0, LEAST, exponent))
+
+
+def sparse_factor(bits: Bits, kind: str, present: NDArray[np.bool_] | None) -> Factor:
+    """`factor` of sparse A with its zeros; `present`, like `bits`: which of them were given. None: all."""
+    found = factor(bits, kind)
+    return found if present is None else Factor(found.value, np.where(present, found.exponent, ABSENT))
 
 
 def _values(bits: Bits, kind: str) -> Doubles:
@@ -97,13 +105,18 @@ def _aligned_sum(a: Factor, b: Factor, c: Factor, fraction: int) -> Doubles:
         total: Doubles = np.ldexp(terms, highest - fraction) + 0.0
         if np.isfinite(terms).all():
             return total
+        absent = (a.exponent == ABSENT)[..., :, None, :]
+        if absent.any():
+            products = np.where(absent, 0.0, products)
+            terms = np.trunc(products * up[..., None]).sum(axis=-1) + np.trunc(c.value * up)
+            total = np.ldexp(terms, highest - fraction) + 0.0
         plain = products.sum(axis=-1) + c.value
         found: Doubles = np.where(np.isfinite(plain), total, plain)
         return found
 
 
 def cut(total: Doubles, mantissa: int = 23) -> Bits:
-    """float64 to f32 toward zero with so many mantissa bits; too large a number becomes infinity."""
+    """float64 to f32 toward zero with so many mantissa bits; too large a number becomes infinity, a zero +0."""
     mask = np.uint64((1 << 64) - (1 << (52 - mantissa)))
     kept = (np.ascontiguousarray(total).view(np.uint64) & mask).view(np.float64)
     tiny = np.abs(total) < 2.0**-126
@@ -111,19 +124,31 @@ def cut(total: Doubles, mantissa: int = 23) -> Bits:
         if tiny.any():
             step = 2.0 ** (-126 - mantissa)
             kept = np.where(tiny, np.trunc(total / step) * step, kept)
-        found = kept.astype(np.float32).view(np.uint32)
+        found = (kept + 0.0).astype(np.float32).view(np.uint32)
     return np.where(np.isnan(total), np.uint32(0x7FFFFFFF), found)
 
 
 def to_half(total: Doubles) -> Bits:
-    """float64 to the nearest f16, ties to even; NaN is canonical."""
-    return nf.round_double(total, F16, "rn")
+    """float64 to the nearest f16, ties to even; NaN is canonical, and a number that is too small gives +0."""
+    found = nf.round_double(total, F16, "rn")
+    return np.where(found == 0x8000, found.dtype.type(0), found)
 
 
-def multiply_floats(a: Bits, b: Bits, c: Bits, types: tuple[str, str, str], dtype: str = "") -> Bits:
-    """mma.sync: D of A and B of floating types and C of f32 or f16 (PTX ISA 9.7.14.5). `dtype`: of D, if not C's."""
+def multiply_floats(
+    a: Bits,
+    b: Bits,
+    c: Bits,
+    types: tuple[str, str, str],
+    dtype: str = "",
+    present: NDArray[np.bool_] | None = None,
+) -> Bits:
+    """mma.sync: D of A and B of floating types and C of f32 or f16 (PTX ISA 9.7.14.5).
+
+    dtype     of D, if not C's
+    present   of sparse A: which elements were given
+    """
     atype, btype, ctype = types
-    left, right = factor(a, atype), factor(b, btype)
+    left, right = sparse_factor(a, atype, present), factor(b, btype)
     if atype in ("e4m3", "e5m2"):
         return _multiply_fp8(left, right, c, ctype)
     total = aligned_sum(left, right, factor(c, ctype), FRACTION)

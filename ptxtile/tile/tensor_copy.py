@@ -4,10 +4,11 @@ Operands in PTX order, at thread scope, one instruction:
     load      (shared tensor, map[i, j], mbarrier[, offsets][, cta_mask][, cache_policy])
     store     (map[i, j], shared tensor[, cache_policy]), and the same for cp.reduce.async.bulk.tensor
     prefetch  (map[i, j][, offsets][, cache_policy])
-The shared tensor has the box's shape, dtype and swizzle, and is aligned as the swizzle needs; the box may lie outside
-of the tensor in global memory. gather4 and scatter4 take `map.rows((i0, i1, i2, i3), j)` and a tensor of four rows.
-im2col takes a map with im2col= and a tensor (pixels, channels); `offsets` is a tuple of uint16 in PTX order, (w, h, …).
-expect_tx, commit_group, waits and fences are the caller's.
+The shared tensor has the box's shape, dtype and swizzle, and is aligned as the swizzle needs. The box may hang over the
+tensor in global memory; that of a store or a reduction over its upper ends only: hardware faults at a negative
+coordinate, and one that is known here is refused. gather4 and scatter4 take `map.rows((i0, i1, i2, i3), j)` and a
+tensor of four rows. im2col takes a map with im2col= and a tensor (pixels, channels); `offsets` is a tuple of uint16
+in PTX order, (w, h, …). expect_tx, commit_group, waits and fences are the caller's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ptxtile.builder.storage import Memory
 from ptxtile.builder.tensor_map import MapTile
 from ptxtile.builder.tensors import Tensor
 from ptxtile.builder.trace import Trace
+from ptxtile.dtypes import Scalar
 from ptxtile.errors import LayoutError, OperandError, TileError
 from ptxtile.isa.form import Form
 from ptxtile.layout import ComposeLayout
@@ -55,6 +57,7 @@ def issue(call: Call) -> None:
             f"{len(tensors)}"
         )
     _check_mode(form, tiles[0])
+    _check_start(form, tiles[0])
     if tensors:
         _check(call.trace, f"{form.spelling}: the shared tensor", tiles[0], tensors[0])
     convert.emit(call.trace, form, tuple(operands), call.pred)
@@ -84,6 +87,21 @@ def _check_mode(form: Form, tile: MapTile) -> None:
             raise TileError(
                 f"{form.spelling} reduces elements of type {', '.join(allowed)}, and the tensor map's are "
                 f"{map_.template.element}"
+            )
+
+
+def _check_start(form: Form, tile: MapTile) -> None:
+    """A store or a reduction in tile mode begins in its tensor, as far as its coordinates are known here."""
+    tiled = not any(word.startswith(".im2col") or word in _BY_ROW for word in form.modifiers)
+    if ".global.shared::cta." not in form.spelling or not tiled:
+        return
+    for at, part in enumerate(tile.coordinates):
+        known = part.value if isinstance(part, Scalar) else part
+        if isinstance(known, int) and known < 0:
+            verb = "reduces into" if form.spelling.startswith("cp.reduce") else "stores to"
+            raise TileError(
+                f"{form.spelling} {verb} a box whose coordinate {at} is {known}: hardware faults where a store begins "
+                "before its tensor (it clips only what hangs over the upper ends); begin at 0 or above"
             )
 
 

@@ -127,7 +127,23 @@ def test_what_is_not_finite(kind):
 def test_overflow_is_infinity_and_nothing_is_flushed():
     assert cut(np.array([2.0**128, -(2.0**130)])).tolist() == [0x7F800000, 0xFF800000]
     assert cut(np.array([2.0**128 - 2.0**100])).tolist() == [0x7F7FFFFF]
-    assert cut(np.array([2.0**-149, 1.75 * 2.0**-148, -(2.0**-150)])).tolist() == [1, 3, 0x80000000]
+    assert cut(np.array([2.0**-149, 1.75 * 2.0**-148, -(2.0**-149)])).tolist() == [1, 3, 0x80000001]
+
+
+def test_what_underflows_is_a_positive_zero():
+    assert cut(np.array([-(2.0**-150), 2.0**-150, -0.0])).tolist() == [0, 0, 0]
+    assert tensor_core.to_half(np.array([-(2.0**-26), -(2.0**-24)])).tolist() == [0, 0x8001]
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16", "tf32", "e4m3", "e5m2"])
+def test_what_sparse_a_leaves_out_meets_no_nan(kind):
+    """A zero that was given makes a NaN of it."""
+    nan, one, zero = (encode([x], kind)[0] for x in (np.nan, 1.0, 0.0))
+    a, b = np.array([[[one, zero, zero, one]]]), np.array([[[one, nan, one, one]]])
+    c = encode([[[0.5]]], "f32")
+    for given, due in (((1, 0, 0, 1), 0x40200000), ((1, 1, 0, 0), 0x7FFFFFFF)):
+        present = np.array([[given]], np.bool_)
+        assert int(multiply_floats(a, b, c, (kind, kind, "f32"), present=present)[0, 0, 0]) == due
 
 
 @pytest.mark.parametrize("ctype", ["f32", "f16"])

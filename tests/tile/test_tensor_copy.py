@@ -95,12 +95,13 @@ def test_shared_layouts_are_what_the_copy_writes(device, width, swizzle):
         load(A, A[3, 16 // width], a)
         spread(a, Seen, into=False)
         spread(b, Given, into=True)
-        store(C, C[8, -16 // width], b, STORE.format(2, "tile"))
+        store(C, C[8, 48 // width], b, STORE.format(2, "tile"))
 
     source, seen, given = numbers(shape, width), np.zeros(box, NUMBERS[width]), numbers(box, width) + 1
     target = np.full(shape, 7, NUMBERS[width])
     due = target.copy()
-    due[8:21, : columns - 16 // width] = given[:13, 16 // width :]
+    kept = shape[1] - 48 // width
+    due[8:21, 48 // width :] = given[:13, :kept]
     move.launch(source, seen, target, given, device=device)
     np.testing.assert_array_equal(seen, pieces(source, (3, 16 // width), box))
     np.testing.assert_array_equal(target, due)
@@ -334,6 +335,36 @@ def test_messages_of_modes():
         f"{a}.rows: rows are taken from a matrix with a box of one row, box=(1, columns)"
     )
     assert _refused(lambda k: k.A[1]) == f"{a} has 2 dimensions; 1 was given"
+
+
+def test_messages_of_stores_before_the_tensor():
+    """Hardware faults; loads may begin there."""
+    store_, reduce_ = STORE.format(2, "tile"), REDUCE.format(2, "add")
+
+    def at(spelling: str, *coordinates: object) -> str:
+        return _refused(lambda k: tile.apply(ptx[spelling], k.A[coordinates], shared(k.A)))
+
+    rest = (
+        "hardware faults where a store begins before its tensor (it clips only what hangs over the upper ends); begin "
+        "at 0 or above"
+    )
+    assert at(store_, 0, -8) == f"{store_} stores to a box whose coordinate 1 is -8: {rest}"
+    assert at(store_, pt.int32(-1), 0) == f"{store_} stores to a box whose coordinate 0 is -1: {rest}"
+    assert at(reduce_, -3, 0) == f"{reduce_} reduces into a box whose coordinate 0 is -3: {rest}"
+
+
+@pytest.mark.parametrize("at", [(-3, 0), (2, -4)])
+def test_a_store_at_run_time_is_judged_by_the_emulator(at):
+    @pt.kernel(grid=1, block=32)
+    def move(C: pt.TensorMap((16, 16), pt.uint32, box=(8, 8)), row: pt.int32, column: pt.int32):
+        b = shared(C)
+        with pt.for_range(pt.thread_rank(), 64, 32) as i:
+            b[i // 8, i % 8] = pt.uint32(1)
+        store(C, C[row, column], b, STORE.format(2, "tile"))
+
+    with pytest.raises(pt.EmulatorError) as caught:
+        move.launch(np.zeros((16, 16), np.uint32), *at, device="emulator")
+    assert caught.value.kind == "out-of-bounds"
 
 
 def test_messages_of_coordinates():

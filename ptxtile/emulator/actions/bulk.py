@@ -99,7 +99,7 @@ def _plan(program: Program, site: Site) -> Plan:
     unit, combine = LINE, None
     if operation:
         unit = bytes_of(modifiers[-1])
-        combine = update_of(operation, modifiers[-1], spaces[0] != "global")
+        combine = update_of(operation, modifiers[-1], True)
     return Plan(
         spaces[1],
         spaces[0],

@@ -13,6 +13,7 @@ from ptxtile.emulator.actions.warps import Lost, by_warp
 from ptxtile.emulator.fragments import (
     densified,
     factor_matrix,
+    given_places,
     lost_registers,
     metadata_nibbles,
     quad_matrix,
@@ -113,16 +114,23 @@ def mma(program: Program, site: Site) -> Control:
 def _fragments(plan: Plan) -> Callable[[list[Bits]], list[Bits]]:
     multiply = product(plan.modifiers, plan.types, plan.dtype)
     left_bits, right_bits = (32 if kind == "tf32" else bits_of(kind) for kind in plan.types[:2])
+    floats = plan.types[0] in tensor_core.FLOATS
 
     def compute(sources: list[Bits]) -> list[Bits]:
         a, b, c, *metadata = _groups(sources, plan.counts)
         left = factor_matrix(a, plan.shape.m, left_bits)
+        present = None
         if plan.selector is not None:
             groups = plan.shape.k // {32: 2, 4: 8}.get(left_bits, 4)
             nibbles = metadata_nibbles(metadata[0][..., 0], plan.selector, groups, left_bits)
+            present = given_places(left, nibbles, plan.types[0]) if floats else None
             left = densified(left, nibbles, plan.types[0])
         right = factor_matrix(b, 8, right_bits)
-        found = multiply(left, right, sum_matrix(c, plan.shape.m, bits_of(plan.types[2])))
+        start = sum_matrix(c, plan.shape.m, bits_of(plan.types[2]))
+        if present is None:
+            found = multiply(left, right, start)
+        else:
+            found = tensor_core.multiply_floats(left, right, start, plan.types, plan.dtype, present)
         registers = sum_registers(found, bits_of(plan.dtype), plan.sum_width)
         return [registers[..., i] for i in range(registers.shape[-1])]
 

@@ -20,6 +20,7 @@ from ptxtile.emulator.fragments import (
     densified,
     elements,
     factor_matrix,
+    given_places,
     lost_registers,
     metadata_nibbles,
     sum_matrix,
@@ -270,10 +271,13 @@ class Issue:
         matrix = sum_matrix(c, 16, bits)
         matrix = np.where(accumulates, matrix, matrix.dtype.type(0))
         a, lost_a = self._a(threads, warps)
+        present: NDArray[np.bool_] | None = None
         if self.metadata is not None:
-            a = densified(a, self._nibbles(warps), plan.types[0])
+            nibbles = self._nibbles(warps)
+            present = given_places(a, nibbles, plan.types[0])
+            a = densified(a, nibbles, plan.types[0])
         b, lost_b = self._b(warps)
-        found = self._product(a, b, matrix)
+        found = self._product(a, b, matrix, present)
         lost = lost_a[:, :, None] | lost_b[:, None, :]
         if shadow is not None:
             lost = lost | (sum_matrix(shadow, 16, bits) != 0) & accumulates
@@ -343,11 +347,11 @@ class Issue:
                 lost = np.any(_rows(marks, width, transposed) != 0, axis=1)
         return matrix, lost
 
-    def _product(self, a: Bits, b: Bits, c: Bits) -> Bits:
+    def _product(self, a: Bits, b: Bits, c: Bits, present: NDArray[np.bool_] | None) -> Bits:
         atype, btype, ctype = self.plan.types
         if atype not in tensor_core.FLOATS:
             return product(self.plan.site.instruction.form.modifiers, self.plan.types)(a, b, c)
-        left, right = tensor_core.factor(a, atype), tensor_core.factor(b, btype)
+        left, right = tensor_core.sparse_factor(a, atype, present), tensor_core.factor(b, btype)
         if self.plan.negate[0]:
             left = tensor_core.Factor(-left.value, left.exponent)
         if self.plan.negate[1]:
