@@ -59,7 +59,7 @@ def _starts(name: str, words: Sequence[str]) -> list[int]:
 
 
 def _close(spelling: str) -> list[str]:
-    near = suggest.nearest(spelling)
+    near = [each for each in suggest.nearest(spelling) if each != spelling]
     return [f"close by: {', '.join(near)}"] if near else []
 
 
@@ -80,7 +80,9 @@ def no_form(spelling: str) -> Fault:
         )
     completing = _completing(known, words)
     if completing:
-        return _fault(head, spelling, [Mark(len(spelling), 1, f"it lacks {_listed(completing)}")], _close(spelling))
+        return _fault(
+            head, spelling, [Mark(len(spelling), 1, f"it lacks {_listed(completing)}")], _close(spelling)
+        )
     broken = _broken(known, words)
     if broken is not None:
         marks = [_clause_mark(name, words, clause) for clause in broken]
@@ -228,7 +230,26 @@ def not_available(
             marks[_floor_mark(spelling, reading, clause, place, version)] = None
     if not marks:
         marks[Mark(0, len(spelling), "no target has all that it needs at once")] = None
-    return _fault(head, spelling, sorted(marks, key=lambda mark: mark.start))
+    said = sorted(marks, key=lambda mark: mark.start)
+    name, words = table.split(spelling)
+    known = table.opcode(name)
+    lacking = _completing(known, words) if known is not None and _is_gone(found) else ()
+    if not lacking:
+        return _fault(head, spelling, said)
+    return _fault(
+        head, spelling, [Mark(len(spelling), 1, f"it lacks {_listed(lacking)}"), *said], _close(spelling)
+    )
+
+
+def _is_gone(found: Analysis) -> bool:
+    """Whether only targets of old ever had it."""
+    places = targets.supported()
+    return not any(
+        each.floors[place] < targets.NEVER
+        for reading in found.readings
+        for each in reading.available
+        for place in places
+    )
 
 
 def _refusing(reading: Reading, place: int | None, version: int) -> list[Clause]:
