@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from ptxtile.errors import FormError, OperandError
-from ptxtile.ir import syntax, table
+from ptxtile.ir import module as m, syntax, table
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.instruction import Guard, Instruction
 from ptxtile.ir.operand import Operand, Register
@@ -69,12 +69,17 @@ class Refused(Fault):
 
 
 def run(
-    context: Context, text: str, position: int, scope: Scope, found: list[tuple[int, Instruction]]
+    context: Context,
+    text: str,
+    position: int,
+    scope: Scope,
+    found: list[m.Statement],
+    places: list[int],
 ) -> int:
     """Read instructions, each on a line of its own, from `position`, the end of the piece before, while that is easy.
 
     Easy are words, literals and plain addresses, under a spelling met with such operands before. They are put into
-    `found`, each with the end of the piece before it. Returns where the rest begins.
+    `found`, and the end of the piece before each into `places`. Returns where the rest begins.
     """
     heads, guards, memo, end_of_line = context.heads, scope.guards, scope.operands, text.find
     operand, shape = memo.__getitem__, memo.shapes.__getitem__
@@ -95,7 +100,8 @@ def run(
             form, signature, limited = heads[head][tuple(map(shape, written))]
             if limited:
                 table.check_literals(form, signature, operands)
-            found.append((position, make(Instruction, (form, operands, guard, signature, None))))
+            found.append(make(Instruction, (form, operands, guard, signature, None)))
+            places.append(position)
             position = end
     except (KeyError, ValueError, Fault, Mismatch, OperandError):
         return position

@@ -9,7 +9,6 @@ from typing import Optional, Union
 
 from ptxtile.ir import instructions, module as m, quick, records, syntax, table
 from ptxtile.ir.constant import Fault
-from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.instructions import Context
 from ptxtile.ir.operand import Label, Symbol
 from ptxtile.ir.records import Declarer
@@ -102,11 +101,10 @@ class Reading:
     def _run(self, position: int) -> int:
         """Instructions on lines of their own, from `position`, as many as are easy; where the rest begins."""
         frame = self.frames[-1]
-        found: list[tuple[int, Instruction]] = []
-        position = instructions.run(self.context, self.text, position, frame.scope, found)
-        if found:
-            self.uses.extend(found)
-            frame.statements.extend([instruction for _, instruction in found])
+        statements, places = frame.statements, list[int]()
+        before = len(statements)
+        position = instructions.run(self.context, self.text, position, frame.scope, statements, places)
+        self.uses.extend(zip(places, statements[before:]))
         return position
 
     def _piece(self, kind: str, start: int, end: int) -> int:
