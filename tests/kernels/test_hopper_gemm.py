@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -53,12 +54,15 @@ def test_parameters_are_three_maps_and_three_sizes():
 
 
 def test_nvidias_assembler_takes_it():
-    """nvJitLink leaves setmaxnreg out, and says so; it says nothing else: no wgmma is serialised, nothing spills."""
+    """nvJitLink leaves setmaxnreg out; it says nothing else: no wgmma is serialised, nothing spills."""
     pytest.importorskip("nvidia", reason="nvidia-nvjitlink is not installed")
-    with pytest.warns(pt.AssemblerWarning) as told:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         cubin = pt.assemble(text(), "sm_90a")
     assert cubin[:4] == b"\x7fELF"
-    assert [re.search(r"C\d+", str(each.message))[0] for each in told] == ["C7504"]
+    codes = [re.search(r"C\d+", str(each.message))[0] for each in told]
+    # 13.5 says that it leaves setmaxnreg out; 13.0 does so without a word.
+    assert codes == ["C7504"] or (not codes and driver.find_assembler().version < (13, 5))
 
 
 def check(size, **launch):

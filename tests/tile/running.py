@@ -9,7 +9,7 @@ import pytest
 
 import ptxtile as pt
 from ptxtile import driver
-from ptxtile.errors import PtxtileError
+from ptxtile.errors import AssemblerError, PtxtileError
 
 Body = Callable[[object], object]
 
@@ -46,6 +46,20 @@ def assembles(kernel: pt.Kernel, targets: tuple[str, ...] = TARGETS, **static: o
     pytest.importorskip("nvidia", reason="nvidia-nvjitlink is not installed")
     for target in targets:
         assert kernel.cubin(target, **static)[:4] == b"\x7fELF"
+
+
+def takes(text: pt.ir.Module, target: str) -> bool:
+    """NVIDIA's assembler takes the module; skips where it is older than the module's PTX version."""
+    pytest.importorskip("nvidia", reason="nvidia-nvjitlink is not installed")
+    version = text.version
+    try:
+        pt.assemble(f".version {version}\n.target sm_90\n.address_size 64\n", "sm_90")
+    except AssemblerError as error:
+        if "Unsupported .version" not in str(error):
+            raise
+        found = ".".join(map(str, driver.find_assembler().version))
+        pytest.skip(f"nvJitLink {found} is older than PTX {version}, which the forms of this test need")
+    return pt.assemble(str(text), target)[:4] == b"\x7fELF"
 
 
 def module(

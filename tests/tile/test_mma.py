@@ -12,7 +12,7 @@ import ptxtile as pt
 from ptxtile import S, laneid, tile
 from ptxtile.layout.mma_fragment import mma_a, mma_b, mma_c, per_lane, stacked
 from ptxtile.tile import mma
-from tile.running import failure, lines, machines, message, module
+from tile.running import failure, lines, machines, message, module, takes
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 A, B, C = mma_a("m16n8k16", 16), mma_b("m16n8k16", 16), mma_c("m16n8k16", 32)
@@ -20,7 +20,9 @@ A, B, C = mma_a("m16n8k16", 16), mma_b("m16n8k16", 16), mma_c("m16n8k16", 32)
 
 def local(fragment, *repeats, dtype=pt.uint32, warps=None):
     front = () if warps is None else (warps,)
-    return pt.alloc_local((*front, *repeats, *fragment.shape), dtype, layout=stacked(fragment, *repeats, warps=warps))
+    return pt.alloc_local(
+        (*front, *repeats, *fragment.shape), dtype, layout=stacked(fragment, *repeats, warps=warps)
+    )
 
 
 def operands(m=1, n=1, k=1, warps=None):
@@ -89,7 +91,14 @@ def test_an_integer_sum_starts_from_an_integer_and_a_pair_from_a_register():
             local(mma_b("m16n8k32", 8)), -5, scope="warp",
         )  # fmt: skip
         pairs = mma_c("m16n8k16", 16)
-        tile.apply("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", local(pairs), local(A), local(B), 0, scope="warp")
+        tile.apply(
+            "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
+            local(pairs),
+            local(A),
+            local(B),
+            0,
+            scope="warp",
+        )
 
     found = [line for line in lines(body, 32) if line.startswith(("mma", "mov"))]
     assert "{-5, -5, -5, -5}" in found[0]
@@ -100,6 +109,7 @@ def test_an_integer_sum_starts_from_an_integer_and_a_pair_from_a_register():
 @machines
 def test_values(device):
     """Two warps, 2 x 2 tiles, two steps of K, against exact integers."""
+
     @pt.kernel(grid=1, block=64)
     def multiply(P: pt.Tensor((2, 32, 2, 2, 4), pt.uint32), Q: pt.Tensor((2, 32, 2, 2, 2), pt.uint32),
                  R: pt.Tensor((2, 32, 2, 2, 4), pt.float32)):  # fmt: skip
@@ -171,7 +181,6 @@ def call(form):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_nvidias_assembler_takes_every_form(target):
-    pytest.importorskip("nvidia", reason="nvidia-nvjitlink is not installed")
     forms = every_form()[target]
     assert forms
 
@@ -179,7 +188,7 @@ def test_nvidias_assembler_takes_every_form(target):
         for form in forms[:: max(1, len(forms) // 150)]:
             call(form)
 
-    assert pt.assemble(str(module(body, 32)), target)[:4] == b"\x7fELF"
+    assert takes(module(body, 32), target)
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------
@@ -221,7 +230,9 @@ def test_repeats_disagree():
 def test_another_layout():
     def body(_):
         d, _a, b = operands()
-        a = pt.alloc_local((1, 1, 16, 8), pt.uint32, layout=S[(1, 1, 16, 2, 4) : (1, 1, 1 @ laneid, 16 @ laneid, 1)])
+        a = pt.alloc_local(
+            (1, 1, 16, 8), pt.uint32, layout=S[(1, 1, 16, 2, 4) : (1, 1, 1 @ laneid, 16 @ laneid, 1)]
+        )
         tile.apply(F16, d, a, b, 0, scope="warp")
 
     assert wrong(body) == (
@@ -238,7 +249,9 @@ def test_registers_that_differ_between_lanes():
         tile.apply(F16, d, swapped, b, 0, scope="warp")
         other = S[(1, 1, 2, 8, 2, 4) : (1, 1, 1, 4 @ laneid, 2, 1 @ laneid)]
         odd = pt.alloc_local((1, 1, 16, 8), pt.uint32, layout=other)
-        tile.apply(F16, d, odd.view(1, 1, 8, 2, 8).permute(0, 1, 3, 2, 4).view(1, 1, 16, 8), b, 0, scope="warp")
+        tile.apply(
+            F16, d, odd.view(1, 1, 8, 2, 8).permute(0, 1, 3, 2, 4).view(1, 1, 16, 8), b, 0, scope="warp"
+        )
 
     assert wrong(body) == (
         f"{F16}: operand a: incorrect laneid owner: word (1, 0) of the fragment belongs to laneid 4 and the layout puts it "
@@ -289,7 +302,9 @@ def test_a_source_that_the_sum_overwrites():
         a = d.view(pt.uint32).view(2, 1, 16, 8, layout=stacked(A, 2, 1))
         tile.apply(F16, d, a, local(B, 1, 1), 0, scope="warp")
         d = local(C, 2, 1, dtype=pt.float32)
-        a = d.view(pt.uint32).view(2, 1, 16, 8, layout=S[(2, 1, 2, 8, 2, 4) : (0, 0, 1, 4 @ laneid, 2, 1 @ laneid)])
+        a = d.view(pt.uint32).view(
+            2, 1, 16, 8, layout=S[(2, 1, 2, 8, 2, 4) : (0, 0, 1, 4 @ laneid, 2, 1 @ laneid)]
+        )
         tile.apply(F16, d, a, local(B, 1, 1), 0, scope="warp")
 
     assert re.sub(r"%r\d+", "%r", wrong(body)) == (
