@@ -165,6 +165,19 @@ def _multiply_fp8(a: Factor, b: Factor, c: Bits, ctype: str) -> Bits:
     return nf.add(so_far, c, F16 if ctype == "f16" else F32)
 
 
+def multiply_quads(a: Bits, b: Bits, c: Bits, ctype: str, dtype: str) -> Bits:
+    """mma.sync.m8n8k4 of f16, no path of its own on sm_90: f32 fma in ascending k from zero, then C is added."""
+    left, right = nf.to_double(a, F16), nf.to_double(b, F16)
+    total = np.zeros(c.shape, np.uint32)
+    with np.errstate(invalid="ignore"):
+        for k in range(a.shape[-1]):
+            product = left[..., :, None, k] * right[..., None, :, k]
+            total = nf.sum_rounded(product, nf.to_double(total, F32), F32, "rn")
+    start = c if ctype == "f32" else nf.round_double(nf.to_double(c, F16), F32, "rn")
+    total = nf.add(total, start, F32)
+    return total if dtype == "f32" else nf.round_double(nf.to_double(total, F32), F16, "rn")
+
+
 def multiply_async(a: Factor, b: Factor, c: Bits, ctype: str, narrow: bool) -> Bits:
     """wgmma: D of A, B and C; `narrow`: of eight-bit floats (PTX ISA 9.7.15.5)."""
     fraction = FRACTION_FP8 if narrow else FRACTION

@@ -160,14 +160,12 @@ def _lost(plan: Plan) -> Lost:
 def _quads(plan: Plan) -> Callable[[list[Bits]], list[Bits]]:
     """m8n8k4 of f16: four products, one for each two quads of the warp."""
     layouts = [m for m in plan.modifiers if m in (".row", ".col")]
-    multiply = product(plan.modifiers, plan.types, plan.dtype)
+    ctype = plan.types[2]
 
     def compute(sources: list[Bits]) -> list[Bits]:
         a, b, c = _groups(sources, plan.counts)
         left, right = quad_matrix(a, layouts[0] == ".col"), quad_matrix(b, layouts[1] == ".row")
-        start = quad_sums(c, bits_of(plan.types[2]))
-        flat = [matrix.reshape(-1, *matrix.shape[2:]) for matrix in (left, right, start)]
-        found = multiply(*flat).reshape(-1, 4, 8, 8)
+        found = tensor_core.multiply_quads(left, right, quad_sums(c, bits_of(ctype)), ctype, plan.dtype)
         registers = quad_registers(found, bits_of(plan.dtype))
         return [registers[..., i] for i in range(registers.shape[-1])]
 
