@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.module import Module
 from ptxtile.ir.reader import Lines, reading
 from ptxtile.ir.writer import lines as written_lines
+
+_BLANKS = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 
 
 def read(text: str) -> tuple[Module, tuple[int, ...]]:
@@ -16,9 +20,14 @@ def read(text: str) -> tuple[Module, tuple[int, ...]]:
     reader = reading(text)
     module = reader.read()
     lines = Lines(text)
-    return module, tuple(
-        lines.place(offset)[0] for offset, use in reader.uses if isinstance(use, Instruction)
-    )
+    places = [offset for offset, use in reader.uses if isinstance(use, Instruction)]
+    return module, tuple(lines.place(_begin(text, offset))[0] for offset in places)
+
+
+def _begin(text: str, offset: int) -> int:
+    """Where a statement begins: the reader's offsets may lie in the blanks before it."""
+    found = _BLANKS.match(text, offset)
+    return offset if found is None else found.end()
 
 
 def lines_of(module: Module) -> tuple[int, ...]:
