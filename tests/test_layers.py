@@ -21,7 +21,10 @@ LEVELS: Mapping[str, set[str]] = {
     "tile": {"builder", "layout", "ir", "isa"},
     "execute": {"ir", "isa", "emulator", "driver"},
     "launchable": {"builder", "tile", "execute", "ir"},
-    "measure": {"", "driver"},  # it assembles batches, and launches their cubins, in ways a kernel object has no use for
+    "measure": {
+        "",
+        "driver",
+    },  # it assembles batches, and launches their cubins, in ways a kernel object has no use for
     "kernels": {""},
     "interop": {""},
     "doctor": {"", "isa", "driver", "execute"},
@@ -33,7 +36,15 @@ LEVELS: Mapping[str, set[str]] = {
 DOORS: Mapping[str, set[str]] = {
     "isa": {"bind", "cache", "form", "misfit"},
     "ir": {"inference", "instruction", "module", "operand", "reader", "tensor_map", "writer"},
-    "layout": {"banks", "descriptor", "draw", "fragment", "mma_fragment", "shared", "tensor_memory"},  # not loaded with the package
+    "layout": {
+        "banks",
+        "descriptor",
+        "draw",
+        "fragment",
+        "mma_fragment",
+        "shared",
+        "tensor_memory",
+    },  # not loaded with the package
     "driver": set(),
     "emulator": set(),
     "execute": {"cache"},

@@ -56,7 +56,9 @@ def test_the_missing_barrier_is_found(tmp_path):
         reverse.launch(np.zeros(64, np.float32), device="emulator")
     said = str(caught.value).replace(f"{tmp_path}/", "")
     due = _after("def reverse(").strip()
-    assert re.sub(r"reverse\.py:\d+.*", "reverse.py", f"EmulatorError: {said}") == re.sub(r"reverse\.py:\d+", "reverse.py", due)
+    assert re.sub(r"reverse\.py:\d+.*", "reverse.py", f"EmulatorError: {said}") == re.sub(
+        r"reverse\.py:\d+", "reverse.py", due
+    )
 
 
 def test_two_set_up_commands():

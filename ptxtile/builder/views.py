@@ -244,9 +244,9 @@ def _offer(value: Scalar, extent: Extent) -> None:
     """Let an address that needs just this index take the register it is in, rather than compute it again."""
     trace = tracing.active()
     key = (extent, type(value).bits)
-    if isinstance(trace, Trace) and isinstance(value.block, Block) and value.block.open:
-        if trace.computed(key) is None and isinstance(value.operand, Register):
-            trace.remember_value(key, value.operand)
+    usable = isinstance(value.block, Block) and value.block.open and isinstance(value.operand, Register)
+    if isinstance(trace, Trace) and usable and trace.computed(key) is None:
+        trace.remember_value(key, values.home(value))
 
 
 def _read(variable: Scalar) -> Scalar:

@@ -89,8 +89,7 @@ def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
             operand.kind == "vector"
             and len(parts) == operand.length
             and (
-                (_even(operand, parts) and all(map(fits, elements(operand), parts)))
-                or _mixed(operand, parts)
+                (_even(operand, parts) and all(map(fits, elements(operand), parts))) or _mixed(operand, parts)
             )
         )
     if mark == "|":

@@ -131,7 +131,7 @@ m, bx, by, bz, cbx, cby, cbz, tx, warpid, laneid, wgid, tid_in_wg, wid_in_wg, TL
 def _unknown(name: object) -> str:
     text = f"unknown axis {name!r}"
     if isinstance(name, str):
-        import difflib  # noqa: PLC0415 - slow to import, and only this message needs it
+        import difflib
 
         near = difflib.get_close_matches(name, _KINDS, n=1)
         if near:

@@ -75,7 +75,9 @@ def test_registers_of_ldmatrix_are_the_layout_s():
 
 
 def test_asynchronous_copies_are_four_of_one_base():
-    found = re.findall(r"cp\.async\.cg\S* \[(%r\d+)(?:\+(\d+))?\], \[(%rd\d+)(?:\+(\d+))?\], 16;", text("async_copy"))
+    found = re.findall(
+        r"cp\.async\.cg\S* \[(%r\d+)(?:\+(\d+))?\], \[(%rd\d+)(?:\+(\d+))?\], 16;", text("async_copy")
+    )
     assert len({(row[0], row[2]) for row in found}) == 1
     assert [row[1] for row in found] == ["", "16", "32", "48"]
 

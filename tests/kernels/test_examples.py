@@ -7,15 +7,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from examples import NAMES, load
 
 import ptxtile as pt
+from examples import NAMES, load
 from ptxtile import driver
 
 DEVICES = [
     "emulator",
     pytest.param(
-        0, marks=pytest.mark.skipif(not driver.available(), reason="no CUDA device: the GPU's part is not run"), id="gpu"
+        0,
+        marks=pytest.mark.skipif(not driver.available(), reason="no CUDA device: the GPU's part is not run"),
+        id="gpu",
     ),
 ]
 machines = pytest.mark.parametrize("device", DEVICES)
@@ -48,7 +50,13 @@ def test_affine_fma_small_integers(device):
 def _directed(value: Fraction, rounding: str) -> np.float32:
     """`value` as a float32, from exact rational arithmetic."""
     near = np.float32(float(value))
-    candidates = sorted({float(near), float(np.nextafter(near, np.float32(-np.inf))), float(np.nextafter(near, np.float32(np.inf)))})
+    candidates = sorted(
+        {
+            float(near),
+            float(np.nextafter(near, np.float32(-np.inf))),
+            float(np.nextafter(near, np.float32(np.inf))),
+        }
+    )
     below = max(c for c in candidates if Fraction(c) <= value)
     above = min(c for c in candidates if Fraction(c) >= value)
     if rounding == "rm" or (rounding == "rz" and value > 0):

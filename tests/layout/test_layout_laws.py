@@ -7,8 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
+from hypothesis import event, given, settings, strategies as st
 
 import ptxtile.layout as namespace
 from ptxtile.errors import LayoutError

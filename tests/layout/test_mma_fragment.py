@@ -49,7 +49,10 @@ def test_a_fragment_is_a_bijection_of_lanes_and_registers(fragment):
 
 # --- the manual's formulas, in its own terms ------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("shape", "bits"), [case for case in SHAPES if case[0].startswith("m16") and case[1] < 64])
+
+@pytest.mark.parametrize(
+    ("shape", "bits"), [case for case in SHAPES if case[0].startswith("m16") and case[1] < 64]
+)
 def test_a_of_sixteen_rows(shape, bits):
     """9.7.14.5.4 on: groupID = lane / 4, threadID = lane % 4; elements fill registers, two registers a half of K."""
     per = 32 // bits
@@ -131,7 +134,12 @@ def test_loads_of_tensor_memory_as_triton_has_them():
         "16x128b": [(0, 1), (0, 2), (1, 0), (2, 0), (4, 0)],
         "16x256b": [(0, 2), (0, 4), (1, 0), (2, 0), (4, 0)],
     }
-    registers = {"32x32b": [(0, 1)], "16x64b": [(0, 2)], "16x128b": [(8, 0), (0, 4)], "16x256b": [(0, 1), (8, 0), (0, 8)]}
+    registers = {
+        "32x32b": [(0, 1)],
+        "16x64b": [(0, 2)],
+        "16x128b": [(8, 0), (0, 4)],
+        "16x256b": [(0, 1), (8, 0), (0, 8)],
+    }
     for shape, bases in lanes.items():
         fragment = tensor_memory_fragment(shape, 2)
         where = {place: at for at, place in held(fragment).items()}
@@ -184,7 +192,12 @@ def test_datapaths():
 
 
 def test_datapath_of_an_instruction():
-    assert [datapath_of(128, 1), datapath_of(64, 1), datapath_of(256, 2), datapath_of(128, 2)] == ["D", "F", "A", "B"]
+    assert [datapath_of(128, 1), datapath_of(64, 1), datapath_of(256, 2), datapath_of(128, 2)] == [
+        "D",
+        "F",
+        "A",
+        "B",
+    ]
     assert datapath_of(128, 2, sparse=True) == "C"
     assert [datapath_of(m, 1, True) for m in (32, 64, 128)] == ["G", "E", "D"]
 

@@ -13,7 +13,9 @@ AXES = {"x": cbx, "y": cby, "z": cbz}
 
 
 @machines
-@pytest.mark.parametrize(("cluster", "order"), [((4, 1, 1), "x"), ((2, 2, 1), "yx"), ((2, 1, 2), "zyx"), ((2, 2, 2), "zyx")])
+@pytest.mark.parametrize(
+    ("cluster", "order"), [((4, 1, 1), "x"), ((2, 2, 1), "yx"), ((2, 1, 2), "zyx"), ((2, 2, 2), "zyx")]
+)
 def test_each_cta_has_its_own_part(cluster, order, device):
     extents = tuple(cluster["xyz".index(axis)] for axis in order)
     shape = (*extents, 2, 32, 2)
@@ -35,7 +37,9 @@ def test_each_cta_has_its_own_part(cluster, order, device):
 
 def test_cluster_scope_needs_a_cluster():
     def body(_):
-        r = pt.alloc_local((1, 1, 32, 1), pt.float32, layout=S[(1, 1, 32, 1) : (1 @ cbx, 1 @ warpid, 1 @ laneid, 1)])
+        r = pt.alloc_local(
+            (1, 1, 32, 1), pt.float32, layout=S[(1, 1, 32, 1) : (1 @ cbx, 1 @ warpid, 1 @ laneid, 1)]
+        )
         tile.apply("neg.f32", r, r, scope="cluster")
 
     assert message(failure(body, 32)) == "neg.f32: cluster scope needs cluster= on the kernel"
@@ -48,4 +52,7 @@ def test_another_owner_of_a_cta():
         tile.apply("neg.f32", r, r, scope="cluster")
 
     text = message(failure(body, 32, cluster=(2, 1, 1)))
-    assert text == "neg.f32: operand d: owner axis cby does not fit: cluster scope does not tell the executing thread's"
+    assert (
+        text
+        == "neg.f32: operand d: owner axis cby does not fit: cluster scope does not tell the executing thread's"
+    )

@@ -29,7 +29,10 @@ def each(_):
 
 def test_pairs_and_sinks():
     found = [line for line in lines(each, 32, params={}) if line.startswith("shfl.sync.up")]
-    assert found == ["shfl.sync.up.b32 %r0|%p0, %r2, 1, 0, 4294967295", "shfl.sync.up.b32 %r1|%p1, %r3, 1, 0, 4294967295"]
+    assert found == [
+        "shfl.sync.up.b32 %r0|%p0, %r2, 1, 0, 4294967295",
+        "shfl.sync.up.b32 %r1|%p1, %r3, 1, 0, 4294967295",
+    ]
 
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_90a", "sm_100a", "sm_120a"])
@@ -81,7 +84,9 @@ def test_a_partial_warp_is_refused_at_every_scope():
         tile.apply("redux.sync.add.u32", held(lanes=16), held(lanes=16), ALL, scope="warp")
 
     def thread(_):
-        tile.apply("redux.sync.add.u32", pt.alloc_local((1,), pt.uint32), pt.alloc_local((1,), pt.uint32), ALL)
+        tile.apply(
+            "redux.sync.add.u32", pt.alloc_local((1,), pt.uint32), pt.alloc_local((1,), pt.uint32), ALL
+        )
 
     due = (
         "redux.sync.add.u32 requires all 32 lanes of a warp to be active; active here are 16 from lane 0: they alone take "

@@ -22,7 +22,10 @@ def test_01_one_register_a_thread_at_warp_and_cta_scope():
             r = pt.alloc_local(shape, pt.float32, layout=layout)
             tile.apply("neg.f32", r.view(2, 32, 1), r.view(2, 32, 1), scope=scope or "cta")
 
-    assert [line for line in lines(body, 64) if line.startswith("neg")] == ["neg.f32 %r0, %r0", "neg.f32 %r1, %r1"]
+    assert [line for line in lines(body, 64) if line.startswith("neg")] == [
+        "neg.f32 %r0, %r0",
+        "neg.f32 %r1, %r1",
+    ]
 
 
 def test_02_a_block_that_is_no_multiple_of_32_is_refused_above_thread_scope():
@@ -220,7 +223,16 @@ def test_15_repeats_are_base_and_constant():
         tile.apply("ld.global.f32", r, k.A, scope="warp")
 
     found = lines(body, 32, params={"A": pt.Tensor((32, 8, 1), pt.float32)})
-    assert len({line.partition("[")[2].partition("+")[0].rstrip("]") for line in found if line.startswith("ld.global")}) == 1
+    assert (
+        len(
+            {
+                line.partition("[")[2].partition("+")[0].rstrip("]")
+                for line in found
+                if line.startswith("ld.global")
+            }
+        )
+        == 1
+    )
     assert sum(line.startswith(("mad", "add", "mul")) for line in found) == 1
 
 

@@ -77,9 +77,16 @@ def test_a_swizzled_tile_takes_few_bases():
     def body(_):
         layout = pt.shared_layout((64, 64), pt.uint16, 128)
         s = pt.alloc_shared((64, 64), pt.uint16, layout=layout, align=1024)
-        tile.apply(X4, words(4, 8, 2), s.rearrange("(n i) (m j) -> n m i j", i=8, j=8).view(8, 2, 4, 8, 8), scope="warp")
+        tile.apply(
+            X4,
+            words(4, 8, 2),
+            s.rearrange("(n i) (m j) -> n m i j", i=8, j=8).view(8, 2, 4, 8, 8),
+            scope="warp",
+        )
 
-    found = [re.search(r"\[(%r\d+)(?:\+(\d+))?\]", line) for line in lines(body, 32) if line.startswith("ldmatrix")]
+    found = [
+        re.search(r"\[(%r\d+)(?:\+(\d+))?\]", line) for line in lines(body, 32) if line.startswith("ldmatrix")
+    ]
     bases = [each[1] for each in found if each]
     assert len(bases) == 16
     assert len(set(bases)) == 2
@@ -115,7 +122,12 @@ def test_nvidias_assembler_takes_every_form(target):
 
 def test_lanes_beyond_the_matrices_repeat_valid_rows():
     def body(_):
-        tile.apply("ldmatrix.sync.aligned.m8n8.x1.shared.b16", words(1), pt.alloc_shared((1, 8, 8), pt.uint16), scope="warp")
+        tile.apply(
+            "ldmatrix.sync.aligned.m8n8.x1.shared.b16",
+            words(1),
+            pt.alloc_shared((1, 8, 8), pt.uint16),
+            scope="warp",
+        )
 
     assert "and.b32" in " ".join(lines(body, 32))  # lane % 8
 
@@ -139,7 +151,9 @@ def test_rows_that_are_not_aligned():
 def test_rows_with_gaps():
     def body(_):
         s = pt.alloc_shared((4, 8, 16), pt.uint16)
-        tile.apply(X4, words(4), s.rearrange("m r (c e) -> m r c e", e=2)[:, :, :, 0:1].view(4, 8, 8), scope="warp")
+        tile.apply(
+            X4, words(4), s.rearrange("m r (c e) -> m r c e", e=2)[:, :, :, 0:1].view(4, 8, 8), scope="warp"
+        )
 
     assert wrong(body) == (
         f"{X4}: operand p: the 8 elements of an atom must lie side by side in memory, and this layout puts them apart"
@@ -180,9 +194,14 @@ def test_movmatrix_in_place_and_apart():
     name = "movmatrix.sync.aligned.m8n8.trans.b16"
 
     def body(_):
-        a, b = (pt.alloc_local((3, 8, 4), pt.uint32, layout=S[(3, 8, 4) : (1, 4 @ laneid, 1 @ laneid)]) for _ in range(2))
+        a, b = (
+            pt.alloc_local((3, 8, 4), pt.uint32, layout=S[(3, 8, 4) : (1, 4 @ laneid, 1 @ laneid)])
+            for _ in range(2)
+        )
         tile.apply(name, a, b, scope="warp")
         tile.apply(name, a, a, scope="warp")
 
     found = [line for line in lines(body, 32) if line.startswith("mov")]
-    assert found == [f"{name} %r{i}, %r{3 + i}" for i in range(3)] + [f"{name} %r{i}, %r{i}" for i in range(3)]
+    assert found == [f"{name} %r{i}, %r{3 + i}" for i in range(3)] + [
+        f"{name} %r{i}, %r{i}" for i in range(3)
+    ]

@@ -47,7 +47,12 @@ def region(shape, count, packed=False):
     wide = columns * 2 if packed else columns
     step = [max(wide, 1)] if front else []
     extents = (4, *front, rows, *((columns, 2) if packed else (columns,)))
-    strides = (32 @ TLane, *(x @ TCol for x in step), 1 @ TLane, *((2 @ TCol, 1 @ TCol) if packed else (1 @ TCol,)))
+    strides = (
+        32 @ TLane,
+        *(x @ TCol for x in step),
+        1 @ TLane,
+        *((2 @ TCol, 1 @ TCol) if packed else (1 @ TCol,)),
+    )
     return memory(512).tensor(extents, pt.float32, layout=S[extents:strides])
 
 
@@ -66,7 +71,12 @@ def test_nvidias_assembler_takes_every_shape(shape, packed):
         for count in (1, 2, 32):
             r, place = registers(shape, count), region(shape, count, packed)
             tile.apply(f"tcgen05.ld.sync.aligned.{shape}.x{count}{half}.b32", r, place, scope="cta")
-            tile.apply(f"tcgen05.st.sync.aligned.{shape}.x{count}{half.replace('.', '.un')}.b32", place, r, scope="cta")
+            tile.apply(
+                f"tcgen05.st.sync.aligned.{shape}.x{count}{half.replace('.', '.un')}.b32",
+                place,
+                r,
+                scope="cta",
+            )
 
     for target in ("sm_100a", "sm_103a"):
         assert pt.assemble(str(module(body, 128)), target)[:4] == b"\x7fELF"
@@ -74,7 +84,12 @@ def test_nvidias_assembler_takes_every_shape(shape, packed):
 
 def test_a_warp_s_lanes_are_one_product():
     def body(_):
-        tile.apply(LD, registers("32x32b", 8, 2), accumulator().view(4, 32, 8, 8).permute(0, 2, 1, 3)[:, 0:2], scope="cta")
+        tile.apply(
+            LD,
+            registers("32x32b", 8, 2),
+            accumulator().view(4, 32, 8, 8).permute(0, 2, 1, 3)[:, 0:2],
+            scope="cta",
+        )
 
     found = written(body, "mad", "tcgen05.ld", "shr")
     assert found[1] == "mad.lo.u32 %r18, %r19, 2097152, %r16"  # 32 lanes << 16, a warp
@@ -83,7 +98,12 @@ def test_a_warp_s_lanes_are_one_product():
 
 def test_half_split_off_is_the_distance_of_the_regions():
     def body(_):
-        tile.apply("tcgen05.ld.sync.aligned.16x32bx2.x8.b32", registers("16x32bx2", 8), region("16x32bx2", 8), scope="cta")
+        tile.apply(
+            "tcgen05.ld.sync.aligned.16x32bx2.x8.b32",
+            registers("16x32bx2", 8),
+            region("16x32bx2", 8),
+            scope="cta",
+        )
 
     assert written(body, "tcgen05.ld")[0].endswith(", 8")
 
@@ -103,7 +123,11 @@ def test_one_warp_by_its_guard():
 def test_k_steps_and_repeats():
     def body(_):
         held = memory(256)
-        d = held.tensor((2, 2, 128, 64), pt.float32, layout=S[(2, 2, 128, 64) : (128 @ TCol, 64 @ TCol, 1 @ TLane, 1 @ TCol)])
+        d = held.tensor(
+            (2, 2, 128, 64),
+            pt.float32,
+            layout=S[(2, 2, 128, 64) : (128 @ TCol, 64 @ TCol, 1 @ TLane, 1 @ TCol)],
+        )
         tile.apply(MMA, d, shared(256, 64), shared(128, 64), instruction_shape=(128, 64), accumulate=False)
 
     found = written(body, "tcgen05.mma", block=1)
@@ -134,8 +158,18 @@ def test_nvidias_assembler_takes_every_kind(kind, dtype, format_, k, word):
         half = shared(64, 4 * k, dtype)
         letter = "E" if word else "F"
         tile.apply(form, accumulator(64, letter), half, b, instruction_shape=(64, 64), **formats)
-        left = memory().tensor((1, 4, 128, 8), pt.uint32, layout=S[(1, 4, 128, 8) : (1 @ TLane, 8 @ TCol, 1 @ TLane, 1 @ TCol)])
-        given = formats or {"a_format": {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "float8_e4m3fn": "e4m3", "int8": "s8"}[dtype.name]}
+        left = memory().tensor(
+            (1, 4, 128, 8), pt.uint32, layout=S[(1, 4, 128, 8) : (1 @ TLane, 8 @ TCol, 1 @ TLane, 1 @ TCol)]
+        )
+        given = formats or {
+            "a_format": {
+                "float16": "f16",
+                "bfloat16": "bf16",
+                "float32": "tf32",
+                "float8_e4m3fn": "e4m3",
+                "int8": "s8",
+            }[dtype.name]
+        }
         tile.apply(form, d, left, b, instruction_shape=(128, 64), **given)
 
     assert pt.assemble(str(module(body, 1)), "sm_100a")[:4] == b"\x7fELF"
@@ -152,19 +186,39 @@ def test_nvidias_assembler_takes_sparse_and_scaled(target):
         tile.apply("tcgen05.mma.sp.cta_group::1.kind::f16", d, shared(128, 32, swizzle=64), shared(64, 64), words,
                    instruction_shape=(128, 64))  # fmt: skip
         a, b = shared(128, 128, pt.float8_e4m3fn), shared(64, 128, pt.float8_e4m3fn)
-        tile.apply("tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale", d, a, b, words, words, instruction_shape=(128, 64))
+        tile.apply(
+            "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale",
+            d,
+            a,
+            b,
+            words,
+            words,
+            instruction_shape=(128, 64),
+        )
         p, q = shared(128, 128, pt.uint8), shared(64, 128, pt.uint8)
         for name in ("mxf4.block_scale", "mxf4nvf4.block_scale.block16"):
-            tile.apply(f"tcgen05.mma.cta_group::1.kind::{name}", d, p, q, words, words, instruction_shape=(128, 64))
+            tile.apply(
+                f"tcgen05.mma.cta_group::1.kind::{name}", d, p, q, words, words, instruction_shape=(128, 64)
+            )
         for name in ("128x256b", "128x128b"):
             shape = (128, 8 if "256" in name else 4)
-            source = pt.alloc_shared(shape, pt.uint32, layout=pt.shared_layout(shape, pt.uint32, 0), align=128)
+            source = pt.alloc_shared(
+                shape, pt.uint32, layout=pt.shared_layout(shape, pt.uint32, 0), align=128
+            )
             tile.apply(f"tcgen05.cp.cta_group::1.{name}", d[:, 0 : shape[1]], source)
-        for name, rows in (("64x128b.warpx2::02_13", 64), ("64x128b.warpx2::01_23", 64), ("32x128b.warpx4", 32)):
-            source = pt.alloc_shared((rows, 4), pt.uint32, layout=pt.shared_layout((rows, 4), pt.uint32, 0), align=128)
+        for name, rows in (
+            ("64x128b.warpx2::02_13", 64),
+            ("64x128b.warpx2::01_23", 64),
+            ("32x128b.warpx4", 32),
+        ):
+            source = pt.alloc_shared(
+                (rows, 4), pt.uint32, layout=pt.shared_layout((rows, 4), pt.uint32, 0), align=128
+            )
             step = 64 if "01_23" in name else 32
             layout = S[(rows // 32, 32, 4) : (step @ TLane, 1 @ TLane, 1 @ TCol)]
-            tile.apply(f"tcgen05.cp.cta_group::1.{name}", held.tensor((rows, 4), pt.uint32, layout=layout), source)
+            tile.apply(
+                f"tcgen05.cp.cta_group::1.{name}", held.tensor((rows, 4), pt.uint32, layout=layout), source
+            )
 
     assert pt.assemble(str(module(body, 1)), target)[:4] == b"\x7fELF"
 
@@ -174,21 +228,33 @@ def test_a_pair_of_ctas():
 
     def body(_):
         d = accumulator(64, "B", memory(128, 2))
-        tile.apply("tcgen05.mma.cta_group::2.kind::f16", d, shared(64, 64), shared(32, 64), instruction_shape=(128, 64))
+        tile.apply(
+            "tcgen05.mma.cta_group::2.kind::f16",
+            d,
+            shared(64, 64),
+            shared(32, 64),
+            instruction_shape=(128, 64),
+        )
 
     assert pt.assemble(str(module(body, 1, cluster=(2, 1, 1))), "sm_100a")[:4] == b"\x7fELF"
 
 
 def test_instruction_descriptors():
     """Bit by bit after PTX ISA 9.7.16.4.2 and CUTLASS's InstrDescriptor."""
+
     def bits(spelling, *rest):
         return instruction_descriptor(pt.validate(spelling), Instruction(128, 64, *rest))
 
-    assert bits(MMA, "bf16", "bf16", False, True, False, "f32", 0) == 1 << 4 | 1 << 7 | 1 << 10 | 1 << 14 | 8 << 17 | 8 << 24
+    assert (
+        bits(MMA, "bf16", "bf16", False, True, False, "f32", 0)
+        == 1 << 4 | 1 << 7 | 1 << 10 | 1 << 14 | 8 << 17 | 8 << 24
+    )
     i8 = "tcgen05.mma.cta_group::1.kind::i8"
     assert bits(i8, "s8", "u8", False, False, True, "f32", 0) == 1 << 3 | 2 << 4 | 1 << 7 | 8 << 17 | 8 << 24
     scaled = "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale"
-    assert bits(scaled, "e4m3", "e2m1", False, False, False, "f32", 0) == 5 << 10 | 8 << 17 | 1 << 23 | 8 << 24
+    assert (
+        bits(scaled, "e4m3", "e2m1", False, False, False, "f32", 0) == 5 << 10 | 8 << 17 | 1 << 23 | 8 << 24
+    )
     nv = "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16"
     assert bits(nv, "e2m1", "e2m1", False, False, False, "f32", 0) == 1 << 7 | 1 << 10 | 8 << 17 | 8 << 24
     sparse = "tcgen05.mma.sp.cta_group::1.kind::f16"
@@ -197,10 +263,13 @@ def test_instruction_descriptors():
 
 def test_a_shared_descriptor():
     """Bits 46 to 48 are 1, the swizzle of 128 bytes is 2 at bit 61, the stride 1024 bytes."""
+
     def body(_):
         tile.apply(MMA, accumulator(), shared(128, 64), shared(64, 64), instruction_shape=(128, 64))
 
-    assert f"mov.b32 %r3, {(1024 >> 4) | 1 << 14 | 2 << 29}" in [re.sub(r"%r\d+", "%r3", line) for line in written(body, "mov", block=1)]
+    assert f"mov.b32 %r3, {(1024 >> 4) | 1 << 14 | 2 << 29}" in [
+        re.sub(r"%r\d+", "%r3", line) for line in written(body, "mov", block=1)
+    ]
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------
@@ -210,7 +279,12 @@ def wrong(body, block=128):
 
 def product(**keywords):
     def body(_):
-        made = {"d": accumulator, "a": lambda: shared(128, 64), "b": lambda: shared(64, 64), "instruction_shape": (128, 64)}
+        made = {
+            "d": accumulator,
+            "a": lambda: shared(128, 64),
+            "b": lambda: shared(64, 64),
+            "instruction_shape": (128, 64),
+        }
         made |= keywords
         d, a, b = (made.pop(name)() for name in "dab")
         tile.apply(MMA, d, a, b, **made)
@@ -244,7 +318,9 @@ def test_bad_products(body, text):
 
 def test_a_product_is_one_thread_s():
     def body(_):
-        tile.apply(MMA, accumulator(), shared(128, 64), shared(64, 64), scope="warp", instruction_shape=(128, 64))
+        tile.apply(
+            MMA, accumulator(), shared(128, 64), shared(64, 64), scope="warp", instruction_shape=(128, 64)
+        )
 
     assert wrong(body) == f'{MMA} is issued by one thread: scope="thread", as in pt.if_(pt.elect())'
 
@@ -306,7 +382,11 @@ def test_a_copy_to_lanes_of_another_multicast():
     form = "tcgen05.cp.cta_group::1.64x128b.warpx2::01_23"
 
     def body(_):
-        tile.apply(form, memory().tensor((64, 4), pt.uint32, layout=S[(64, 4) : (1 @ TLane, 1 @ TCol)]), shared(64, 32, pt.uint32))
+        tile.apply(
+            form,
+            memory().tensor((64, 4), pt.uint32, layout=S[(64, 4) : (1 @ TLane, 1 @ TCol)]),
+            shared(64, 32, pt.uint32),
+        )
 
     assert wrong(body, 1) == (
         f"{form}: operand taddr: element (32, 0) of the atom must lie 64 lanes and 0 columns from the first, and the layout puts "
