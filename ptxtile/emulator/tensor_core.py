@@ -50,18 +50,21 @@ class Factor:
         return Factor(self.value[..., mask], self.exponent[..., mask])
 
 
-def factor(bits: Bits, kind: str) -> Factor:
-    """Encodings of a type ("f16", "bf16", "tf32", "e4m3", "e5m2", "f32") as factors or addends."""
+def factor(bits: Bits, kind: str, held: str = "") -> Factor:
+    """Encodings of a type ("f16", "bf16", "tf32", "e4m3", "e5m2", "f32") as factors or addends.
+
+    held   the type that they are converted to before, whose subnormals may be fewer; "" for `kind`
+    """
     value = _values(bits, kind)
     with np.errstate(invalid="ignore"):
         exponent = np.frexp(value)[1].astype(np.int64) - 1
-    exponent = np.maximum(exponent, FORMATS[kind].emin)
+    exponent = np.maximum(exponent, FORMATS[held or kind].emin)
     return Factor(value, np.where(value == 0, LEAST, exponent))
 
 
-def sparse_factor(bits: Bits, kind: str, present: NDArray[np.bool_] | None) -> Factor:
+def sparse_factor(bits: Bits, kind: str, present: NDArray[np.bool_] | None, held: str = "") -> Factor:
     """`factor` of sparse A with its zeros; `present`, like `bits`: which of them were given. None: all."""
-    found = factor(bits, kind)
+    found = factor(bits, kind, held)
     return found if present is None else Factor(found.value, np.where(present, found.exponent, ABSENT))
 
 
@@ -148,9 +151,9 @@ def multiply_floats(
     present   of sparse A: which elements were given
     """
     atype, btype, ctype = types
-    left, right = sparse_factor(a, atype, present), factor(b, btype)
     if atype in ("e4m3", "e5m2"):
-        return _multiply_fp8(left, right, c, ctype)
+        return _multiply_fp8(sparse_factor(a, atype, present, "f16"), factor(b, btype, "f16"), c, ctype)
+    left, right = sparse_factor(a, atype, present), factor(b, btype)
     total = aligned_sum(left, right, factor(c, ctype), FRACTION)
     return to_half(total) if (dtype or ctype) == "f16" else cut(total)
 
@@ -166,16 +169,27 @@ def _multiply_fp8(a: Factor, b: Factor, c: Bits, ctype: str) -> Bits:
 
 
 def multiply_quads(a: Bits, b: Bits, c: Bits, ctype: str, dtype: str) -> Bits:
-    """mma.sync.m8n8k4 of f16, no path of its own on sm_90: f32 fma in ascending k from zero, then C is added."""
+    """mma.sync.m8n8k4 of f16, no path of its own on sm_90: f32 operations, each rounded to nearest.
+
+    D of f32: fma in ascending k from zero, then C is added. D of f16: to C the first two products, then the others.
+    """
     left, right = nf.to_double(a, F16), nf.to_double(b, F16)
-    total = np.zeros(c.shape, np.uint32)
     with np.errstate(invalid="ignore"):
-        for k in range(a.shape[-1]):
-            product = left[..., :, None, k] * right[..., None, :, k]
-            total = nf.sum_rounded(product, nf.to_double(total, F32), F32, "rn")
+        products = [left[..., :, None, k] * right[..., None, :, k] for k in range(4)]
     start = c if ctype == "f32" else nf.round_double(nf.to_double(c, F16), F32, "rn")
-    total = nf.add(total, start, F32)
-    return total if dtype == "f32" else nf.round_double(nf.to_double(total, F32), F16, "rn")
+    if dtype == "f32":
+        return nf.add(_chain(products, np.zeros(c.shape, np.uint32)), start, F32)
+    for pair in (products[:2], products[2:]):
+        first = nf.round_double(pair[0], F32, "rn")
+        start = nf.add(start, _chain(pair[1:], first), F32)
+    return nf.round_double(nf.to_double(start, F32), F16, "rn")
+
+
+def _chain(products: list[Doubles], total: Bits) -> Bits:
+    """Exact products added to f32 numbers one by one."""
+    for product in products:
+        total = nf.sum_rounded(product, nf.to_double(total, F32), F32, "rn")
+    return total
 
 
 def multiply_async(a: Factor, b: Factor, c: Bits, ctype: str, narrow: bool) -> Bits:

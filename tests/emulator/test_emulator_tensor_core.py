@@ -207,3 +207,24 @@ def test_a_batch_is_done_in_pieces(monkeypatch):
     whole = multiply_floats(a, b, c, ("f16", "f16", "f32"))
     monkeypatch.setattr(tensor_core, "CHUNK", 5000)
     assert (multiply_floats(a, b, c, ("f16", "f16", "f32")) == whole).all()
+
+
+def test_quads_round_every_addition():
+    """m8n8k4: a chain of f32, not one sum."""
+    one, tiny = encode([1.0], "f16")[0], encode([2.0**-12], "f16")[0]
+    a, b = np.array([[[one, tiny, tiny, 0]]], np.uint16), np.array([[[one, tiny, tiny, 0]]], np.uint16)
+    assert tensor_core.multiply_quads(a, b, encode([[[0.0]]], "f32"), "f32", "f32").tolist() == [
+        [[0x3F800000]]
+    ]
+    assert tensor_core.multiply_quads(a, b, encode([[[1.0]]], "f16"), "f16", "f32").tolist() == [
+        [[0x40000000]]
+    ]
+    a = encode([[[1.0, 2.0**-11, 2.0**-13, 0.0]]], "f16")
+    b = encode([[[1.0, 1.0, 2.0**-13, 0.0]]], "f16")
+    assert tensor_core.multiply_quads(a, b, encode([[[0.0]]], "f16"), "f16", "f16").tolist() == [[[0x3C00]]]
+
+
+def test_subnormals_of_e4m3_are_normal_in_the_f16_that_mma_multiplies():
+    a, b = encode([[[2.0**15, 2.0**-16, 0, 0]]], "e5m2"), encode([[[2.0**-9, 0.5, 0, 0]]], "e4m3")
+    found = multiply_floats(a, b, encode([[[0.0]]], "f32"), ("e5m2", "e4m3", "f32"))
+    assert found.tolist() == [[[0x42800001]]]
