@@ -70,7 +70,7 @@ def sparse_factor(bits: Bits, kind: str, present: NDArray[np.bool_] | None, held
 
 def _values(bits: Bits, kind: str) -> Doubles:
     if kind == "tf32":
-        return nf.to_double(bits & np.uint32(0xFFFFE000), F32)
+        return nf.to_double(np.bitwise_and(bits, np.uint32(0xFFFFE000)), F32)
     if kind in ("e4m3", "e5m2"):
         return _table(kind)[bits]
     return nf.to_double(bits, FORMATS[kind])
