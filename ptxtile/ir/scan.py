@@ -39,6 +39,12 @@ class Scanner:
             rf"|(?P<open>\{{)|(?P<close>\}})|(?P<end>\Z))",
             flags,
         )
+        self._parts(word, number, string, flags)
+
+    def _parts(self, word: str, number: str, string: str, flags: int) -> None:
+        """What stands inside a piece."""
+        space = r"[ \t\r\n\f\v]"
+        comma = rf"{space}*,{space}*"
         # operands and guards of such an instruction
         self.address = re.compile(rf"\[({word}|{number})(?:\+(-?{number}))?\]", flags)
         self.atom = re.compile(rf"{word}|-?{number}", flags)

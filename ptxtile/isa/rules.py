@@ -83,15 +83,16 @@ def _compile(line: Line) -> _Compiled:
     return made
 
 
-_mentions: dict[int, bool] = {}
+_mentions: dict[int, tuple[object, bool]] = {}
 
 
 def _mentions_operand(clause: Clause) -> bool:
-    """`condition.mentions_operand`, remembered by identity: conditions belong to the table, which is never dropped."""
+    """`condition.mentions_operand`, remembered by identity (the condition is kept, so that its identity stays taken)."""
     known = _mentions.get(id(clause.condition))
     if known is None:
-        known = _mentions[id(clause.condition)] = condition.mentions_operand(clause.condition)
-    return known
+        known = clause.condition, condition.mentions_operand(clause.condition)
+        _mentions[id(clause.condition)] = known
+    return known[1]
 
 
 def _expression(clause: Clause, inside: condition.Scope) -> str:

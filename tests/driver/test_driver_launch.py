@@ -55,10 +55,11 @@ def test_no_parameters_pass_a_null_array(standin: Standin) -> None:
     ],
 )
 def test_values_that_do_not_fit(standin: Standin, values: tuple[int, ...], message: str) -> None:
+    """The reason is Python's own (`struct`), whose words for a byte changed with 3.12."""
     launch = driver.Launcher(function(), ONE, [driver.Slot("B", 0, 1)])
     with pytest.raises(OperandError) as caught:
         launch(values)
-    assert str(caught.value) == message
+    assert str(caught.value).replace("'B' format", "ubyte format") == message
     assert standin.launches == []
 
 
