@@ -92,6 +92,10 @@ def compile_cuda(folder: Path) -> list[str]:
     return failed
 
 
+# The assembler numbers what a function declares by where it stands in the text: $___ZZ6kernelE4tile__515.
+_SERIAL = re.compile(r"(\$_[A-Za-z0-9_$.]*__)[0-9]+")
+
+
 def sass(text: str, target: str, folder: Path) -> str | None:
     """The code that ptxas makes of a module, or None if it refuses it."""
     source, cubin = folder / "module.ptx", folder / "module.cubin"
@@ -101,7 +105,8 @@ def sass(text: str, target: str, folder: Path) -> str | None:
     if made.returncode:
         return None
     shown = subprocess.run([str(BIN / "nvdisasm"), "-c", str(cubin)], capture_output=True, check=True)
-    return re.sub(r"^\t\.headerflags.*$", "", shown.stdout.decode(), flags=re.MULTILINE)
+    text = re.sub(r"^\t\.headerflags.*$", "", shown.stdout.decode(), flags=re.MULTILINE)
+    return _SERIAL.sub(r"\1", text)
 
 
 def judge(path: Path, count: Count, folder: Path) -> None:

@@ -174,11 +174,15 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`[base+offset]`, or `[base, rest…]` for tensor maps and textures. `offset` counts bytes."""
+    """`[base+offset]`, or `[base, rest…]` for tensor maps and textures. `offset` counts bytes.
+
+    `zero` keeps an offset of 0 that is written, `[base+0]`: where the assembler does not optimise, it adds it.
+    """
 
     base: Register | Symbol | Integer | Special
     offset: int = 0
     rest: tuple[Operand, ...] = ()
+    zero: bool = False
 
     @property
     def shape(self) -> Shape:
@@ -187,7 +191,7 @@ class Address:
         return ("[", self.base.shape, *(part.shape for part in self.rest))
 
     def __str__(self) -> str:
-        base = f"{self.base}+{self.offset}" if self.offset else str(self.base)
+        base = f"{self.base}+{self.offset}" if self.offset or self.zero else str(self.base)
         return f"[{', '.join([base, *map(str, self.rest)])}]"
 
 

@@ -274,6 +274,8 @@ def _moved_address(at: int, offset: Callable[[Sequence[str]], int], rest: tuple[
         found = words[leaves[at]]
         if isinstance(found, (Integer, Float)):
             raise Mismatch
-        return Address(_base(found), offset(leaves), tuple([part(leaves, words) for part in rest]))
+        distance = offset(leaves)
+        others = tuple([part(leaves, words) for part in rest])
+        return Address(_base(found), distance, others, distance == 0)
 
     return build

@@ -123,7 +123,8 @@ class Operands(dict[str, Operand]):
             if isinstance(base, (Register, Symbol, Integer, Special)):
                 return Address(base)
         elif isinstance(base, (Register, Symbol, Special)):
-            return Address(base, OFFSETS[offset])
+            distance = OFFSETS[offset]
+            return Address(base, distance) if distance else Address(base, 0, (), True)
         raise Mismatch
 
     def clear(self) -> None:

@@ -53,12 +53,16 @@ def _operand(operand: Operand) -> str:
     """As `str`, with the commonest address spelt out: writing is on the path of every trace."""
     if isinstance(operand, Address) and not operand.rest and isinstance(operand.base, Register):
         name, offset = operand.base.name, operand.offset
-        return f"[{name}+{offset}]" if offset else f"[{name}]"
+        return f"[{name}+{offset}]" if offset or operand.zero else f"[{name}]"
     if isinstance(operand, Integer) and not operand.unsigned:
         return str(operand.value)
     if type(operand) is Vector:
         return f"{{{', '.join([e.name if type(e) is Register else str(e) for e in operand.elements])}}}"
     return str(operand)
+
+
+# The directive came with PTX ISA 2.3 (11.1.3); before, a module says nothing.
+_WITHOUT_ADDRESS_SIZE = frozenset(["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "2.0", "2.1", "2.2"])
 
 
 class _Writer:
@@ -73,7 +77,8 @@ class _Writer:
     def _module(self, module: m.Module) -> None:
         self.lines.append(f".version {module.version}")
         self.lines.append(f".target {', '.join([module.target, *module.modes])}")
-        self.lines.append(f".address_size {module.address_size}")
+        if module.address_size != 64 or module.version not in _WITHOUT_ADDRESS_SIZE:
+            self.lines.append(f".address_size {module.address_size}")
         at = len(self.lines)
         for item in module.items:
             self._item(item)

@@ -340,3 +340,25 @@ def test_leading_zeros_of_a_register_of_a_range_do_not_count() -> None:
     assert (
         fault(HEAD + ".entry k() { .reg .b32 %r<12>;\nmov.u32 %r1, %r012; }") == "5:14: %r012 is not declared"
     )
+
+
+def test_an_offset_of_zero_that_is_written_stays() -> None:
+    """Code for a debugger has an addition for it."""
+    text = str(parse(HEAD + ".global .u32 a;\n.entry k() { .reg .b64 d; .reg .b32 r;\n"
+                     "ld.u32 r, [d]; ld.u32 r, [d+0];\nld.u32 r, [d+0];\nld.u32 r, [d];\nld.global.u32 r, [a+0]; }"))  # fmt: skip
+    assert [line.strip() for line in text.splitlines() if "ld." in line] == [
+        *(
+            "ld.u32 r, [d];",
+            "ld.u32 r, [d+0];",
+            "ld.u32 r, [d+0];",
+            "ld.u32 r, [d];",
+            "ld.global.u32 r, [a+0];",
+        ),
+    ]
+    assert parse(text) == parse(str(parse(text)))
+
+
+def test_the_address_size_is_not_written_where_the_directive_was_not_yet() -> None:
+    old = ".version 2.1\n.target sm_20\n"
+    assert str(parse(old + ".entry k() { ret; }")).startswith(old + "\n")
+    assert ".address_size 64\n" in str(parse(".version 2.3\n.target sm_20\n"))
