@@ -192,7 +192,7 @@ def test_registers_that_are_read_too_early():
     assert stopped(WAIT="") == (
         "in-flight",
         "in flight: register %d0 is read before wgmma.wait_group has waited for the operation that works on it",
-        "  line 28: st.global.b32 [%rd3], %d0",
+        "  line 28: st.global.b32 [%rd3+0], %d0",
     )
     assert stopped(COMMIT="")[0] == "in-flight"
     assert stopped(WAIT="wgmma.wait_group.sync.aligned 1;")[0] == "in-flight"
