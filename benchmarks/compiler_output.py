@@ -100,13 +100,20 @@ def sass(text: str, target: str, folder: Path) -> str | None:
     """The code that ptxas makes of a module, or None if it refuses it."""
     source, cubin = folder / "module.ptx", folder / "module.cubin"
     source.write_text(text, encoding="utf-8")
-    command = [str(BIN / "ptxas"), "-c", "-w", "-arch", target, str(source), "-o", str(cubin)]
+    command = [str(BIN / "ptxas"), "-w", "-arch", target, str(source), "-o", str(cubin)]
+    if _version(text) >= (3, 1):  # what is declared elsewhere may stay open
+        command.insert(1, "-c")
     made = subprocess.run(command, capture_output=True, check=False)
     if made.returncode:
         return None
     shown = subprocess.run([str(BIN / "nvdisasm"), "-c", str(cubin)], capture_output=True, check=True)
     text = re.sub(r"^\t\.headerflags.*$", "", shown.stdout.decode(), flags=re.MULTILINE)
     return _SERIAL.sub(r"\1", text)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    found = re.search(r"^\s*\.version\s+(\d+)\.(\d+)", text, re.MULTILINE)
+    return tuple(map(int, found.groups())) if found else ()
 
 
 def judge(path: Path, count: Count, folder: Path) -> None:
