@@ -144,7 +144,8 @@ def metadata_nibbles(registers: Bits, selector: int, groups: int, bits: int) -> 
 
 def given_places(compressed: Bits, nibbles: Bits, kind: str) -> NDArray[np.bool_]:
     """Which elements of `densified` were given: (warps, 16, k)."""
-    return densified(np.ones_like(compressed), nibbles, kind) != 0
+    given: NDArray[np.bool_] = np.not_equal(densified(np.ones_like(compressed), nibbles, kind), 0)
+    return given
 
 
 def densified(compressed: Bits, nibbles: Bits, kind: str) -> Bits:

@@ -87,7 +87,7 @@ _mentions: dict[int, tuple[object, bool]] = {}
 
 
 def _mentions_operand(clause: Clause) -> bool:
-    """`condition.mentions_operand`, remembered by identity (the condition is kept, so that its identity stays taken)."""
+    """`condition.mentions_operand`, remembered by identity: the condition is kept, so the identity stays taken."""
     known = _mentions.get(id(clause.condition))
     if known is None:
         known = clause.condition, condition.mentions_operand(clause.condition)
