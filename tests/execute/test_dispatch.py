@@ -161,7 +161,9 @@ def test_a_stream_that_an_array_names_is_waited_for(standin: Standin) -> None:
 
 
 def test_an_array_on_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PTXTILE_DEVICE", raising=False)  # the array's own device decides where nothing else is said
+    monkeypatch.delenv(
+        "PTXTILE_DEVICE", raising=False
+    )  # the array's own device decides where nothing else is said
     made = Standin(devices=2)
     with driver.use(made):
         a = execute.zeros(2, "int8", device=1)
