@@ -141,7 +141,7 @@ def st(program: Program, site: Site) -> Run:
     """st: every vector length; an undefined bit stops the program, since others would read it."""
     modifiers = site.instruction.form.modifiers
     # st.async without an mbarrier tells nobody when it arrives: it is a store like any other.
-    counted = ".mbarrier::complete_tx::bytes" in modifiers and len(site.instruction.operands) > 2
+    counted = ".mbarrier::complete_tx::bytes" in modifiers and bool(site.instruction.operands[2:])
     if modifiers[0] == ".bulk" or counted:
         from ptxtile.emulator.actions import remote
 
