@@ -88,7 +88,9 @@ def compile_cuda(folder: Path) -> list[str]:
                     check=False,
                 )
                 if made.returncode:
-                    failed.append(f"{out.name}: {made.stderr.strip()[:200]}")
+                    failed.append(
+                        f"{out.name}: {made.stderr.strip().replace(str(harness.ROOT), str())[:200]}"
+                    )
     return failed
 
 

@@ -54,10 +54,12 @@ extern "C" __global__ void halves(__half *out, __half a, __half b, __half c) {
 extern "C" __global__ void half_pairs(__half2 *out, __half2 a, __half2 b, __half2 c) {
   out[0] = __hfma2(a, b, c); out[1] = __hmul2(a, b); out[2] = __hmin2(a, b); out[3] = __lows2half2(a, b); out[4] = h2rcp(a); out[5] = __hfma2_relu(a, b, c);
 }
+#if __CUDA_ARCH__ >= 800
 extern "C" __global__ void brains(__nv_bfloat16 *out, __nv_bfloat162 *pairs, __nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat162 c, float f) {
   out[0] = __hfma(a, b, a); out[1] = __float2bfloat16(f); out[2] = a + b; out[3] = a / b; out[4] = hlog(a); pairs[4] = __hfma2(c, c, c);
   pairs[5] = __floats2bfloat162_rn(f, 2 * f); pairs[6] = __hmax2(c, c);
 }
+#endif
 extern "C" __global__ void eighths(__nv_fp8x4_e4m3 *out, float4 v, __nv_fp8x2_e5m2 *pairs, float2 w, float *back) {
   out[0] = __nv_fp8x4_e4m3(v); pairs[1] = __nv_fp8x2_e5m2(w); float2 f = (float2)pairs[0]; back[0] = f.x + f.y;
 }
