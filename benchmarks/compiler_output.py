@@ -88,9 +88,8 @@ def compile_cuda(folder: Path) -> list[str]:
                     check=False,
                 )
                 if made.returncode:
-                    failed.append(
-                        f"{out.name}: {made.stderr.strip().replace(str(harness.ROOT), str())[:200]}"
-                    )
+                    said = made.stderr.strip().replace(str(harness.ROOT), "")
+                    failed.append(f"{out.name}: {said[:200]}")
     return failed
 
 
