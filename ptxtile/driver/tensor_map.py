@@ -16,6 +16,7 @@ _SWIZZLE = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
 _PROMOTION = {0: "NONE", 64: "L2_64B", 128: "L2_128B", 256: "L2_256B"}
 _FILL = {False: "NONE", True: "NAN_REQUEST_ZERO_FMA"}
 _BYTES = 128
+_UNUSED_STRIDE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,10 @@ def encode_tiled(fields: TiledFields, address: int, ordinal: int) -> bytes:
         lower, upper = fields.corners
         channels, pixels = fields.box
         box = [list(lower), list(upper), channels, pixels]
+    # A tensor of one dimension has no stride, and yet the driver refuses a null pointer to them.
+    strides = fields.strides or (_UNUSED_STRIDE,)
+    # the array must not be a null pointer, which is what an empty list becomes; the driver reads rank - 1 of it
+    strides = fields.strides or (16,)
     with activate(ordinal):
         made = call(
             entry,
@@ -65,7 +70,7 @@ def encode_tiled(fields: TiledFields, address: int, ordinal: int) -> bytes:
             len(fields.extents),
             address,
             [cuda.cuuint64_t(extent) for extent in fields.extents],
-            [cuda.cuuint64_t(stride) for stride in fields.strides],
+            [cuda.cuuint64_t(stride) for stride in strides],
             *box,
             [cuda.cuuint32_t(stride) for stride in fields.element_strides],
             enum("Interleave", f"CU_TENSOR_MAP_INTERLEAVE_{_INTERLEAVE[fields.interleave]}"),
