@@ -6,13 +6,15 @@ from five regimes: random bits, ordinary numbers, few values that cancel, subnor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Draw = Callable[[np.random.Generator, str, tuple[int, ...]], Array]
+"""Bit patterns of a type, of some shape whose first axis is warps or tiles."""
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 BLOCK = 128
 # bits, exponent bits, mantissa bits
@@ -64,10 +66,12 @@ def encodings(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Ar
     return np.where(rng.random(shape) < 0.03, 0, found).astype(carrier)
 
 
-def registers(rng: np.random.Generator, kind: str, threads: int, count: int, width: int = 32) -> Array:
+def registers(
+    rng: np.random.Generator, kind: str, threads: int, count: int, width: int = 32, draw: Draw = encodings
+) -> Array:
     """`count` registers of each thread as (threads, count)."""
     bits = FORMATS[kind][0] if kind in FORMATS else 8 if kind in ("s8", "u8") else 32
-    found = encodings(rng, kind, (threads // 32, 32, count * width // bits))
+    found = draw(rng, kind, (threads // 32, 32, count * width // bits))
     return np.ascontiguousarray(found).view(f"u{width // 8}").reshape(threads, count)
 
 
@@ -94,14 +98,19 @@ def kernel(counts: dict[str, int], body: str, width: int = 32, extra: str = "") 
     return "\n".join([*lines, "ret;", "}"]) + "\n"
 
 
-def _mma(
-    name: str, types: tuple[str, str, str, str], counts: tuple[int, int, int, int], warps: int, seed: int
+def mma_case(
+    name: str,
+    types: tuple[str, str, str, str],
+    counts: tuple[int, int, int, int],
+    warps: int,
+    seed: int,
+    draw: Draw = encodings,
 ) -> Case:
     """mma.sync of (d, a, b, c) types on as many warps."""
     rng = np.random.default_rng([seed, len(name), *name.encode()])
     width = 64 if types[0] == "f64" else 32
     threads = warps * 32
-    given = {x: registers(rng, t, threads, n, width) for x, t, n in zip("abc", types[1:], counts[1:])}
+    given = {x: registers(rng, t, threads, n, width, draw) for x, t, n in zip("abc", types[1:], counts[1:])}
     sizes = {**dict(zip("abc", counts[1:])), "d": counts[0]}
     operands = [vector("d", counts[0]), *(vector(x, sizes[x]) for x in "abc")]
     if ".sp" in name:
@@ -126,28 +135,28 @@ def mma_cases(warps: int, seed: int) -> Iterator[Case]:
             for c in ("f32", "f16") if kind == "f16" else ("f32",):
                 n = 4 if c == "f32" else 2
                 name = f"mma.sync.aligned.m16n8k{k}.row.col.{c}.{kind}.{kind}.{c}"
-                yield _mma(name, (c, kind, kind, c), (n, a, b, n), warps, seed)
+                yield mma_case(name, (c, kind, kind, c), (n, a, b, n), warps, seed)
     for pair in (("e4m3", "e4m3"), ("e5m2", "e4m3"), ("e5m2", "e5m2")):
         for k, c in ((32, "f32"), (16, "f32"), (32, "f16")):
             n = 4 if c == "f32" else 2
             name = f"mma.sync.aligned.m16n8k{k}.row.col.{c}.{pair[0]}.{pair[1]}.{c}"
-            yield _mma(name, (c, *pair, c), (n, k // 8, k // 16, n), warps, seed)
+            yield mma_case(name, (c, *pair, c), (n, k // 8, k // 16, n), warps, seed)
     for m, k in ((8, 4), (16, 4), (16, 8), (16, 16)):
         name = f"mma.sync.aligned.m{m}n8k{k}.row.col.f64.f64.f64.f64"
-        yield _mma(name, ("f64",) * 4, (m // 4, m * k // 32, k // 4, m // 4), warps // 8, seed)
+        yield mma_case(name, ("f64",) * 4, (m // 4, m * k // 32, k // 4, m // 4), warps // 8, seed)
     for extra in ("", ".satfinite"):
         for pair in (("s8", "u8"), ("u8", "s8")):
             name = f"mma.sync.aligned.m16n8k32.row.col{extra}.s32.{pair[0]}.{pair[1]}.s32"
-            yield _mma(name, ("s32", *pair, "s32"), (4, 4, 2, 4), warps, seed)
+            yield mma_case(name, ("s32", *pair, "s32"), (4, 4, 2, 4), warps, seed)
         name = f"mma.sync.aligned.m16n8k64.row.col{extra}.s32.s4.u4.s32"
-        yield _mma(name, ("s32", "s32", "s32", "s32"), (4, 4, 2, 4), warps, seed)
+        yield mma_case(name, ("s32", "s32", "s32", "s32"), (4, 4, 2, 4), warps, seed)
     for operation in ("xor", "and"):
         name = f"mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.{operation}.popc"
-        yield _mma(name, ("s32",) * 4, (4, 4, 2, 4), warps, seed)
+        yield mma_case(name, ("s32",) * 4, (4, 4, 2, 4), warps, seed)
     for layouts in ("row.col", "col.row"):
         for d, c, large, small in (("f32", "f32", 8, 8), ("f16", "f16", 4, 4), ("f32", "f16", 8, 4)):
             name = f"mma.sync.aligned.m8n8k4.{layouts}.{d}.f16.f16.{c}"
-            yield _mma(name, (d, "f16", "f16", c), (large, 2, 2, small), warps, seed)
+            yield mma_case(name, (d, "f16", "f16", c), (large, 2, 2, small), warps, seed)
     yield from _sparse(warps, seed)
 
 
@@ -166,7 +175,7 @@ def _sparse(warps: int, seed: int) -> Iterator[Case]:
         c = "s32" if bits == 8 else "f32"
         name = f"mma.sp::ordered_metadata.sync.aligned.m16n8k{k}.row.col.{c}.{kind}.{kind}.{c}#{selector}"
         counts = (4, 16 * k * bits // 2048, 8 * k * bits // 1024, 4)
-        yield _mma(name, (c, kind, kind, c), counts, warps, seed)
+        yield mma_case(name, (c, kind, kind, c), counts, warps, seed)
 
 
 def move_cases(seed: int) -> Iterator[Case]:
@@ -210,7 +219,7 @@ wgmma.fence.sync.aligned;
 wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"""
 
 
-def _wgmma(
+def wgmma_case(
     kinds: tuple[str, str, str],
     n: int,
     grid: int,
@@ -221,6 +230,7 @@ def _wgmma(
     extra: str = "",
     fresh: bool = False,
     selector: int | None = None,
+    draw: Draw = encodings,
 ) -> Case:
     """wgmma of (d, a, b) types: matrices K-major without a swizzle, columns of blocks 128 bytes * rows / 8 apart."""
     d, atype, btype = kinds
@@ -233,13 +243,13 @@ def _wgmma(
     label = f"{name} A {source}{' scale-d 0' if fresh else ''} {selector}{tail}"
     rng = np.random.default_rng([seed, *label.encode()])
     rows = max(n, 64)
-    held = [encodings(rng, kind if kind != "b1" else "u8", (grid * 5, 64, 64)) for kind in (atype, btype)]
+    held = [draw(rng, kind if kind != "b1" else "u8", (grid * 5, 64, 64)) for kind in (atype, btype)]
     halves = [x.view(np.uint8).reshape(-1)[: grid * 8192].reshape(grid, 8192) for x in held]
     shared = np.concatenate(halves, axis=1)
     count = n // 2 if d in ("f32", "s32") else n // 4
     threads = grid * BLOCK
-    c = registers(rng, d, threads, count)
-    a = registers(rng, atype if bits > 1 else "u8", threads, 4)
+    c = registers(rng, d, threads, count, draw=draw)
+    a = registers(rng, atype if bits > 1 else "u8", threads, 4, draw=draw)
     # leading: to the next 16 bytes of k; stride: to the next eight rows
     descriptor = (rows * 16 >> 4) << 16 | (128 >> 4) << 32
     body = WGMMA.format(
@@ -267,9 +277,9 @@ def wgmma_cases(grid: int, seed: int) -> Iterator[Case]:
         both = kind != "tf32"
         for source in ("shared", "registers"):
             trans = ("", ", 0, 0" if source == "shared" else ", 0")[both]
-            yield _wgmma(("f32", kind, kind), 64, grid, seed, source=source, tail=plain + trans)
-        yield _wgmma(("f32", kind, kind), 8, grid, seed, tail=signs + (", 0, 0" if both else ""))
-        yield _wgmma(
+            yield wgmma_case(("f32", kind, kind), 64, grid, seed, source=source, tail=plain + trans)
+        yield wgmma_case(("f32", kind, kind), 8, grid, seed, tail=signs + (", 0, 0" if both else ""))
+        yield wgmma_case(
             ("f32", kind, kind),
             256,
             max(grid // 4, 1),
@@ -277,21 +287,23 @@ def wgmma_cases(grid: int, seed: int) -> Iterator[Case]:
             tail=plain + (", 0, 0" if both else ""),
             fresh=True,
         )
-    yield _wgmma(("f16", "f16", "f16"), 64, grid, seed, tail=", 1, 1, 0, 0")
-    yield _wgmma(("f16", "f16", "f16"), 64, grid, seed, source="registers", tail=", 1, 1, 0")
+    yield wgmma_case(("f16", "f16", "f16"), 64, grid, seed, tail=", 1, 1, 0, 0")
+    yield wgmma_case(("f16", "f16", "f16"), 64, grid, seed, source="registers", tail=", 1, 1, 0")
     for pair in (("e4m3", "e4m3"), ("e5m2", "e4m3"), ("e5m2", "e5m2")):
-        yield _wgmma(("f32", *pair), 64, grid, seed, tail=plain)
-        yield _wgmma(("f16", *pair), 64, grid, seed, tail=plain)
-    yield _wgmma(("f32", "e4m3", "e5m2"), 64, grid, seed, source="registers", tail=plain)
+        yield wgmma_case(("f32", *pair), 64, grid, seed, tail=plain)
+        yield wgmma_case(("f16", *pair), 64, grid, seed, tail=plain)
+    yield wgmma_case(("f32", "e4m3", "e5m2"), 64, grid, seed, source="registers", tail=plain)
     for extra in ("", ".satfinite"):
-        yield _wgmma(("s32", "s8", "u8"), 64, grid, seed, extra=extra)
-    yield _wgmma(("s32", "u8", "u8"), 64, grid, seed, source="registers")
-    yield _wgmma(("s32", "b1", "b1"), 64, grid, seed)
-    yield _wgmma(("f32", "f16", "f16"), 64, grid, seed, tail=", 1, 1, 0, 0", selector=0)
-    yield _wgmma(("f32", "bf16", "bf16"), 64, grid, seed, source="registers", tail=", 1, 1, 0", selector=1)
-    yield _wgmma(("f32", "tf32", "tf32"), 64, grid, seed, tail=", 1, 1", selector=1)
-    yield _wgmma(("s32", "s8", "u8"), 64, grid, seed, selector=0)
-    yield _wgmma(("f32", "e4m3", "e4m3"), 64, grid, seed, tail=", 1, 1", selector=0)
+        yield wgmma_case(("s32", "s8", "u8"), 64, grid, seed, extra=extra)
+    yield wgmma_case(("s32", "u8", "u8"), 64, grid, seed, source="registers")
+    yield wgmma_case(("s32", "b1", "b1"), 64, grid, seed)
+    yield wgmma_case(("f32", "f16", "f16"), 64, grid, seed, tail=", 1, 1, 0, 0", selector=0)
+    yield wgmma_case(
+        ("f32", "bf16", "bf16"), 64, grid, seed, source="registers", tail=", 1, 1, 0", selector=1
+    )
+    yield wgmma_case(("f32", "tf32", "tf32"), 64, grid, seed, tail=", 1, 1", selector=1)
+    yield wgmma_case(("s32", "s8", "u8"), 64, grid, seed, selector=0)
+    yield wgmma_case(("f32", "e4m3", "e4m3"), 64, grid, seed, tail=", 1, 1", selector=0)
 
 
 def reduction_cases(seed: int) -> Iterator[Case]:
