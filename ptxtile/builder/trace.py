@@ -197,6 +197,19 @@ class Trace:
         noted = mark or self.source or location.mark(2)
         self.records.append(_new(Instruction, (form, tuple(operands), guard, signature, noted)))
 
+    def append_rows(
+        self,
+        form: Form,
+        signature: Signature,
+        rows: Sequence[tuple[Operand, ...]],
+        guards: Sequence[Guard | None],
+        mark: Mark,
+    ) -> None:
+        """Append one bound instruction a row: what `append` does, thousands of times."""
+        self.records += [
+            _new(Instruction, (form, row, guard, signature, mark)) for row, guard in zip(rows, guards)
+        ]
+
     def instruction(self, spelling: str, *operands: Operand, guard: Guard | None = None) -> None:
         """Append an instruction by its spelling and IR operands: how the documented sequences are written."""
         form = find(spelling)

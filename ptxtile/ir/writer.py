@@ -51,14 +51,25 @@ def line(form: Form, operands: Sequence[Operand], guard: Optional[Guard] = None)
 
 def _operand(operand: Operand) -> str:
     """As `str`, with the commonest address spelt out: writing is on the path of every trace."""
-    if isinstance(operand, Address) and not operand.rest and isinstance(operand.base, Register):
-        name, offset = operand.base.name, operand.offset
-        return f"[{name}+{offset}]" if offset or operand.zero else f"[{name}]"
+    if type(operand) is Address:
+        base, offset = operand.base, operand.offset
+        if type(base) is Register and not operand.rest:
+            return f"[{base.name}+{offset}]" if offset or operand.zero else f"[{base.name}]"
+        return str(operand)
     if isinstance(operand, Integer) and not operand.unsigned:
         return str(operand.value)
     if type(operand) is Vector:
         return f"{{{', '.join([e.name if type(e) is Register else str(e) for e in operand.elements])}}}"
     return str(operand)
+
+
+def _vector(operand: Vector, written: dict[int, str]) -> str:
+    """As `_operand`, each object once: a fragment of a matrix is an operand of many instructions of a body."""
+    text = written.get(id(operand))
+    if text is None:
+        names = [each.name if type(each) is Register else str(each) for each in operand.elements]
+        text = written[id(operand)] = f"{{{', '.join(names)}}}"
+    return text
 
 
 # The directive came with PTX ISA 2.3 (11.1.3); before, a module says nothing.
@@ -140,6 +151,7 @@ class _Writer:
     def _body(self, body: tuple[m.Statement, ...]) -> None:
         """Statements and blocks, without recursion."""
         out, indent, files, origins = self.lines, "\t", self.files, self.origins
+        vectors: dict[int, str] = {}
         stack: list[Iterator[m.Statement]] = [iter(body)]
         if files is not None:
             files.begin()
@@ -150,7 +162,14 @@ class _Writer:
                         out.extend(files.loc(statement.mark))
                     form, operands, guard, _signature, _mark = statement
                     if guard is None and operands:  # as `line` writes it, without the call
-                        texts = [each.name if type(each) is Register else _operand(each) for each in operands]
+                        texts = [
+                            each.name
+                            if type(each) is Register
+                            else _vector(each, vectors)
+                            if type(each) is Vector
+                            else _operand(each)
+                            for each in operands
+                        ]
                         out.append(f"{indent}{form.spelling} {', '.join(texts)};")
                     else:
                         out.append(indent + line(form, operands, guard))

@@ -78,16 +78,11 @@ def held(what: str, given: object, group: Group, fragment: Fragment, bits: int) 
     offset, rows = operand.tables(given.layout, given.static_shape)["m"]
     count = len(parts.group)
     start = offset + (given.origin.known or 0)
-    registers = given.bound.registers
+    bases = [start]
+    for row in rows[count : count + len(parts.repeat)]:
+        bases = [base + value for base in bases for value in row]
     swizzle = given.layout.swizzle if isinstance(given.layout, ComposeLayout) else None
-    issues = []
-    for values in itertools.product(*rows[count : count + len(parts.repeat)]):
-        base = start + sum(values)
-        numbers = [base + place for place in places]
-        if swizzle is not None:
-            numbers = [swizzle.apply(place) for place in numbers]
-        issues.append([registers[place] for place in numbers])
-    return Held(parts.repeat, issues)
+    return Held(parts.repeat, operand.gathered(given.bound.registers, bases, places, swizzle))
 
 
 @lru_cache(maxsize=1024)

@@ -205,11 +205,10 @@ def _check_overlap(
     writer: dict[str, int] = {}
     out = columns[0]
     for slot, column in zip(slots[1:], columns[1:]):
-        # One look at the operands of all issues, each once: nearly always they are other registers than d's.
+        # One look at the operands of all issues: nearly always they are other registers than d's.
         fed_back = slot is slots[3]
-        others = {id(word): word for at, word in enumerate(column) if not fed_back or word is not out[at]}
-        names = {register.name for word in others.values() for register in overlap.registers_of(word)}
-        if written.isdisjoint(names):
+        others = [word for word, own in zip(column, out) if word is not own] if fed_back else column
+        if written.isdisjoint(overlap.names_in(others)):
             continue
         writer = writer or _writers(sums)
         for number, word in enumerate(column):

@@ -19,7 +19,7 @@ from ptxtile.builder.tensors import Tensor
 from ptxtile.builder.trace import Trace
 from ptxtile.errors import TileError
 from ptxtile.ir.operand import Register
-from ptxtile.layout import ComposeLayout
+from ptxtile.layout import ComposeLayout, Swizzle
 from ptxtile.tile.scope import Group
 
 Shape = tuple[int, ...]
@@ -146,15 +146,21 @@ def issue_registers(tensor: Tensor, parts: Split) -> list[list[Register]]:
     """For each repeat, row-major: the registers of its atom, in order."""
     storage = tensor.bound
     assert isinstance(storage, Registers) and tensor.layout is not None
-    held = storage.registers
     bases, atom = _bases(tensor, parts)
-    if isinstance(tensor.layout, ComposeLayout):
-        apply = tensor.layout.swizzle.apply
-        return [[held[apply(base + step)] for step in atom] for base in bases]
-    if len(atom) == 1:
-        step = atom[0]
-        return [[held[base + step]] for base in bases]
-    return [[held[base + step] for step in atom] for base in bases]
+    swizzle = tensor.layout.swizzle if isinstance(tensor.layout, ComposeLayout) else None
+    return gathered(storage.registers, bases, atom, swizzle)
+
+
+def gathered(
+    held: Sequence[Register], bases: Sequence[int], steps: Sequence[int], swizzle: Swizzle | None
+) -> list[list[Register]]:
+    """For each base, the registers at `base + step` for each step."""
+    if swizzle is not None:
+        return [[held[swizzle.apply(base + step)] for step in steps] for base in bases]
+    first, count = steps[0], len(steps)
+    if list(steps) == list(range(first, first + count)):  # as nearly always
+        return [list(held[base + first : base + first + count]) for base in bases]
+    return [[held[base + step] for step in steps] for base in bases]
 
 
 def issue_places(tensor: Tensor, parts: Split) -> list[list[int]]:

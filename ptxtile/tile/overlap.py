@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ptxtile.errors import TileError
 from ptxtile.ir.instruction import Guard
@@ -37,12 +37,9 @@ def check(what: str, written: Sequence[tuple[str, Issues]], read: Sequence[tuple
 def check_source(what: str, name: str, column: Column, writer: Mapping[str, int]) -> None:
     """TileError if a repeat reads a register that an earlier one, by `writer`, has overwritten."""
     # Names hash at once, and most sources are other registers than the destination: tiles have thousands of repeats.
-    if type(column[0]) is Register:
-        names = [[operand.name] for operand in column if type(operand) is Register]
-    else:
-        names = [[register.name for register in registers_of(operand)] for operand in column]
-    if writer.keys().isdisjoint(itertools.chain.from_iterable(names)):
+    if writer.keys().isdisjoint(names_in(column)):
         return
+    names = [[register.name for register in registers_of(operand)] for operand in column]
     for repeat, registers in enumerate(names):
         for register in registers:
             before = writer.get(register, repeat)
@@ -51,6 +48,16 @@ def check_source(what: str, name: str, column: Column, writer: Mapping[str, int]
                     f"{what}: repeat {repeat} reads {name} from {register}, which repeat {before} has already "
                     "overwritten; in place is fine only element by element: copy first, or go the other way"
                 )
+
+
+def names_in(column: Iterable[Operand]) -> Iterable[str]:
+    """The names of all registers in operands, some of them twice."""
+    words = list(column)
+    if all(type(word) is Register for word in words):
+        return [word.name for word in words if type(word) is Register]
+    # The operands of a column are often one object many times.
+    different = {id(word): word for word in words}.values()
+    return {register.name for word in different for register in registers_of(word)}
 
 
 def check_destination(what: str, issues: Issues) -> dict[str, int]:
@@ -80,7 +87,10 @@ def registers_of(operand: Operand) -> Iterator[Register]:
         yield operand
     elif isinstance(operand, Vector):
         for element in operand.elements:
-            yield from registers_of(element)
+            if type(element) is Register:
+                yield element
+            else:
+                yield from registers_of(element)
     elif isinstance(operand, Pair):
         yield from registers_of(operand.first)
         yield from registers_of(operand.second)

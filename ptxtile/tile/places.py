@@ -16,7 +16,7 @@ from ptxtile.builder.tensors import Tensor
 from ptxtile.builder.trace import Trace
 from ptxtile.dtypes import Scalar
 from ptxtile.errors import OperandError, TileError
-from ptxtile.ir.operand import Address
+from ptxtile.ir.operand import Address, addresses_from
 from ptxtile.layout import ComposeLayout, Swizzle
 from ptxtile.tile import operand
 from ptxtile.tile.operand import Split
@@ -156,7 +156,8 @@ def _linear(trace: Trace, region: Region, start: Extent, steps: Sequence[int]) -
     """One base computation; every repeat is a constant offset from it."""
     unit = region.tensor.dtype.itemsize
     first = addresses.address(trace, region.storage, start.plus(steps[0]), unit)
-    return [Address(first.base, first.offset + (step - steps[0]) * unit) for step in steps]
+    start_at = first.offset - steps[0] * unit
+    return addresses_from(first.base, [start_at + step * unit for step in steps])
 
 
 def _swizzled(

@@ -57,13 +57,11 @@ def apply(
 
 def emit(trace: Trace, form: Form, columns: Sequence[Sequence[Operand]], guards: predicate.Guards) -> None:
     """Append one instruction a row; every row has operands of the same kinds, so one binding serves all."""
-    bound: Signature | None = None
-    noted = trace.source or location.mark(2)
-    for row, guard in zip(zip(*columns), guards):
-        if bound is None:
-            bound = bind(form, tuple(word.shape for word in row))
-            check_literals(form, bound, [word.value if type(word) is Integer else None for word in row])
-        trace.append(form, bound, row, guard, noted)
+    rows = list(zip(*columns))
+    if rows:
+        bound = bind(form, tuple(word.shape for word in rows[0]))
+        check_literals(form, bound, [word.value if type(word) is Integer else None for word in rows[0]])
+        trace.append_rows(form, bound, rows, guards, trace.source or location.mark(2))
 
 
 def _parts(form: Form, slot: Slot, given: object) -> list[Part]:

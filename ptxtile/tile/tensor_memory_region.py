@@ -15,7 +15,7 @@ from ptxtile.builder.storage import Memory
 from ptxtile.builder.tensors import Tensor
 from ptxtile.builder.trace import Trace
 from ptxtile.errors import OperandError, TileError
-from ptxtile.ir.operand import Address
+from ptxtile.ir.operand import Address, addresses_from
 from ptxtile.layout import ComposeLayout
 from ptxtile.tile import operand
 from ptxtile.tile.operand import Split
@@ -110,7 +110,7 @@ def issue_addresses(
     storage = tensor.bound
     assert isinstance(storage, Memory)
     first = addresses.address(trace, storage, start.plus(steps[0]), 1)
-    return [Address(first.base, first.offset + step - steps[0]) for step in steps]
+    return addresses_from(first.base, [first.offset + step - steps[0] for step in steps])
 
 
 def _moving(tensor: Tensor, group: Sequence[Extent]) -> Extent:
