@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ptxtile.ir.module import Variable
-from ptxtile.ir.operand import Address, Operand, Symbol, Vector
+from ptxtile.ir.operand import Address, Integer, Operand, Register, Symbol, Vector
 
 STATIC_LIMIT = 48 * 1024
 """Bytes of shared memory that a module may declare (PTX ISA 5.1.7 with every target's 48 KiB)."""
@@ -55,12 +55,17 @@ class SharedMemory:
             Variable("shared", "b8", name, (size,), alignment) for name, size, alignment in self.blocks
         ], []
 
-    def resolve(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
-        """The operands with symbols replaced by offsets into the dynamic block, where that is used."""
-        if not self.dynamic:
-            return tuple(operands)
+    def resolver(self) -> Callable[[tuple[Operand, ...]], tuple[Operand, ...]]:
+        """Replaces symbols in operands by offsets into the dynamic block, which must be in use."""
         offsets = self._placed()[0]
-        return tuple(self._resolve(operand, offsets) for operand in operands)
+        plain = (Register, Integer)
+
+        def resolve(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+            if all(type(operand) in plain for operand in operands):
+                return operands
+            return tuple([self._resolve(operand, offsets) for operand in operands])
+
+        return resolve
 
     def _resolve(self, operand: Operand, offsets: dict[str, int]) -> Operand:
         if isinstance(operand, Symbol) and operand.name in offsets:
@@ -69,6 +74,6 @@ class SharedMemory:
             inside = self._resolve(operand.base, offsets)
             assert isinstance(inside, Symbol)
             return replace(operand, base=replace(inside, offset=0), offset=operand.offset + inside.offset)
-        if isinstance(operand, Vector):
+        if isinstance(operand, Vector) and not all(type(element) is Register for element in operand.elements):
             return Vector(tuple(self._resolve(element, offsets) for element in operand.elements))
         return operand

@@ -337,7 +337,11 @@ class Trace:
         body += self.prologue
         body += self.records
         if self.shared.dynamic:
-            body = [self._resolved(statement) for statement in body]
+            resolve = self.shared.resolver()
+            body = [
+                each._replace(operands=resolve(each.operands)) if isinstance(each, Instruction) else each
+                for each in body
+            ]
         function = Function(
             self.name,
             True,
@@ -365,9 +369,3 @@ class Trace:
             raise TraceError(
                 f"{self.name}: {kind} was called without with, so no block is under it: write with {kind}(…):{quote}"
             )
-
-    def _resolved(self, statement: Statement) -> Statement:
-        """The statement with shared variables as offsets into the dynamic block."""
-        if isinstance(statement, Instruction):
-            return statement._replace(operands=self.shared.resolve(statement.operands))
-        return statement

@@ -129,7 +129,7 @@ def _registers(call: Call, slot: Slot, tensor: Tensor) -> Column:
     parts = operand.split(what, tensor, call.group, (slot.length,))
     operand.check_owner(what, tensor, call.group)
     rows = operand.issue_registers(tensor, parts)
-    words: list[Operand] = [Vector(tuple(row)) if slot.kind == "vector" else row[0] for row in rows]
+    words: list[Operand] = [Vector(row) if slot.kind == "vector" else row[0] for row in rows]
     return Column(slot.name, parts.repeat, words, rows)
 
 

@@ -28,9 +28,9 @@ class Held:
     """A register tensor of fragments: its repeats, and the registers of each in the instruction's order."""
 
     repeat: Shape
-    issues: list[list[Register]]
+    issues: list[tuple[Register, ...]]
 
-    def at(self, *coordinate: int) -> list[Register]:
+    def at(self, *coordinate: int) -> tuple[Register, ...]:
         """The registers of one repeat."""
         index = 0
         for extent, value in zip(self.repeat, coordinate):

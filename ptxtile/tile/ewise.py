@@ -91,7 +91,7 @@ def _word(value: Scalar) -> convert.Converted:
     return convert.Constant(type(value), convert.literal(type(value), value.value))
 
 
-def _registers(what: str, tensor: Tensor, group: Group) -> tuple[list[list[Register]], tuple[int, ...]]:
+def _registers(what: str, tensor: Tensor, group: Group) -> tuple[list[tuple[Register, ...]], tuple[int, ...]]:
     if not isinstance(tensor, Tensor) or not isinstance(tensor.bound, Registers):
         found = f"in {tensor.space} memory" if isinstance(tensor, Tensor) else convert.given(tensor)
         raise OperandError(f"{what} must be a register tensor, and is {found}")

@@ -58,10 +58,10 @@ def issue(call: Call) -> None:
             f"{what} has repeats {held.repeat}, and {slots[1 - at].name} has {parts.repeat}: both repeat alike"
         )
     if loads:
-        overlap.check_destination(what, held.issues)
+        overlap.check_distinct(what, held.issues)
     else:
         places.check_store(region)
-    words: list[Operand] = [Vector(tuple(row)) for row in held.issues]
+    words: list[Operand] = [Vector(row) for row in held.issues]
     addresses = _addresses(call, region, parts)
     guards = predicate.guards(trace, form.spelling, call.pred, call.group, parts.repeat, parts.issues)
     columns: list[Sequence[Operand]] = [words, addresses] if loads else [addresses, words]

@@ -129,9 +129,9 @@ def _values(trace: Trace, access: Access, group: Group, parts: Split) -> Sequenc
     operand.check_owner(what, access.registers, group)
     rows = operand.issue_registers(access.registers, held)
     if access.loads:
-        overlap.check_destination(what, rows)
+        overlap.check_distinct(what, rows)
     if slot.kind == "vector":
-        return [Vector(tuple(row)) for row in rows]
+        return [Vector(row) for row in rows]
     return [row[0] for row in rows]
 
 

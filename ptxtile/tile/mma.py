@@ -83,9 +83,9 @@ def issue(call: Call) -> None:
     tails = [_tail(call, slot, item, group, (batch, m, n, k)) for slot, item in zip(slots[4:], given[4:])]
     order = list(itertools.product(range(_size(batch)), range(m), range(n), range(k)))
     sums = [d.issues[(x * m + i) * n + j] for x, i, j, _ in order]
-    ds: list[Operand] = [Vector(tuple(row)) for row in d.issues]
-    lefts: list[Operand] = [Vector(tuple(row)) for row in a.issues]
-    rights: list[Operand] = [Vector(tuple(row)) for row in b.issues]
+    ds: list[Operand] = [Vector(row) for row in d.issues]
+    lefts: list[Operand] = [Vector(row) for row in a.issues]
+    rights: list[Operand] = [Vector(row) for row in b.issues]
     out = [ds[(x * m + i) * n + j] for x, i, j, _ in order]
     left = [lefts[(x * m + i) * k + s] for x, i, _, s in order]
     right = [rights[(x * n + j) * k + s] for x, _, j, s in order]
@@ -143,7 +143,7 @@ def _addend(call: Call, slot: Slot, given: object, group: Group, found: Shapes, 
             raise TileError(
                 f"{_name(form, slot)} has repeats {c.repeat}, and d has {d.repeat}: both repeat alike"
             )
-        return [Vector(tuple(row)) for row in c.issues]
+        return [Vector(row) for row in c.issues]
     word = _word(call, slot, given, form)
     return [Vector((word,) * found.c.registers)] * len(d.issues)
 

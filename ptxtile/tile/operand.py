@@ -142,7 +142,7 @@ def check_owner(what: str, tensor: Tensor, group: Group) -> None:
         raise TileError(f"{what}: {why}")
 
 
-def issue_registers(tensor: Tensor, parts: Split) -> list[list[Register]]:
+def issue_registers(tensor: Tensor, parts: Split) -> list[tuple[Register, ...]]:
     """For each repeat, row-major: the registers of its atom, in order."""
     storage = tensor.bound
     assert isinstance(storage, Registers) and tensor.layout is not None
@@ -152,15 +152,15 @@ def issue_registers(tensor: Tensor, parts: Split) -> list[list[Register]]:
 
 
 def gathered(
-    held: Sequence[Register], bases: Sequence[int], steps: Sequence[int], swizzle: Swizzle | None
-) -> list[list[Register]]:
+    held: tuple[Register, ...], bases: Sequence[int], steps: Sequence[int], swizzle: Swizzle | None
+) -> list[tuple[Register, ...]]:
     """For each base, the registers at `base + step` for each step."""
     if swizzle is not None:
-        return [[held[swizzle.apply(base + step)] for step in steps] for base in bases]
+        return [tuple([held[swizzle.apply(base + step)] for step in steps]) for base in bases]
     first, count = steps[0], len(steps)
     if list(steps) == list(range(first, first + count)):  # as nearly always
-        return [list(held[base + first : base + first + count]) for base in bases]
-    return [[held[base + step] for step in steps] for base in bases]
+        return [held[base + first : base + first + count] for base in bases]
+    return [tuple([held[base + step] for step in steps]) for base in bases]
 
 
 def issue_places(tensor: Tensor, parts: Split) -> list[list[int]]:

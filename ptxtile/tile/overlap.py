@@ -60,6 +60,12 @@ def names_in(column: Iterable[Operand]) -> Iterable[str]:
     return {register.name for word in different for register in registers_of(word)}
 
 
+def check_distinct(what: str, issues: Issues) -> None:
+    """TileError if two elements of a destination share a register, which is one object wherever it stands."""
+    if len(set(map(id, itertools.chain.from_iterable(issues)))) != sum(map(len, issues)):
+        check_destination(what, issues)
+
+
 def check_destination(what: str, issues: Issues) -> dict[str, int]:
     """The repeat that writes each register, by name. TileError if two elements of a destination share one."""
     writer = {register.name: repeat for repeat, registers in enumerate(issues) for register in registers}

@@ -72,10 +72,12 @@ def _parts(form: Form, slot: Slot, given: object) -> list[Part]:
     return []
 
 
-def _tables(parts: Sequence[Part], group: Group) -> tuple[tuple[int, ...], dict[int, list[list[Register]]]]:
+def _tables(
+    parts: Sequence[Part], group: Group
+) -> tuple[tuple[int, ...], dict[int, list[tuple[Register, ...]]]]:
     """The common repeat shape, and each tensor's registers a repeat, by the tensor's identity."""
     first: tuple[Part, tuple[int, ...]] | None = None
-    tables: dict[int, list[list[Register]]] = {}
+    tables: dict[int, list[tuple[Register, ...]]] = {}
     for part in parts:
         split = operand.split(part.what, part.tensor, group, (part.slot.length,))
         if first is None:
@@ -92,13 +94,18 @@ def _tables(parts: Sequence[Part], group: Group) -> tuple[tuple[int, ...], dict[
 
 
 def _column(
-    trace: Trace, form: Form, slot: Slot, given: object, tables: dict[int, list[list[Register]]], issues: int
+    trace: Trace,
+    form: Form,
+    slot: Slot,
+    given: object,
+    tables: dict[int, list[tuple[Register, ...]]],
+    issues: int,
 ) -> Sequence[Operand]:
     """The operand of each repeat."""
     if isinstance(given, Tensor):
         rows = tables[id(given)]
         if slot.kind == "vector":
-            return [Vector(tuple(row)) for row in rows]
+            return [Vector(row) for row in rows]
         return [row[0] for row in rows]
     if slot.kind == "pair" and isinstance(given, (tuple, list)):
         halves = [

@@ -53,8 +53,8 @@ def issue(call: Call) -> None:
     if parts.repeat != held.repeat:
         raise TileError(f"{where} has repeats {parts.repeat}, and r has {held.repeat}: both repeat alike")
     if loads:
-        overlap.check_destination(what, held.issues)
-    values: list[Operand] = [Vector(tuple(row)) for row in held.issues]
+        overlap.check_distinct(what, held.issues)
+    values: list[Operand] = [Vector(row) for row in held.issues]
     addresses = region.issue_addresses(trace, tensor, places, parts, coordinate(call.group)[:-1])
     columns: list[Sequence[Operand]] = [values, addresses] if loads else [addresses, values]
     if half is not None:

@@ -146,7 +146,7 @@ def _results(
     count = signature.operands[0].length
     fragment = wgmma_words(shape.n // 2) if shape.result == ".f16" else wgmma_accumulator(shape.n)
     made = fragments(what, d, call.group, count, fragment, repeats, _RESULTS[shape.result])
-    overlap.check_destination(what, [registers for line in made for registers in line])
+    overlap.check_distinct(what, [registers for line in made for registers in line])
     return [[Vector(tuple(registers)) for registers in line] for line in made]
 
 

@@ -17,7 +17,7 @@ from ptxtile.tile.scope import Group
 ROWS = 64
 """Of D and A, in one instruction."""
 
-Fragments = list[list[list[Register]]]
+Fragments = list[list[tuple[Register, ...]]]
 _THREAD = {"laneid": 1, "wid_in_wg": 32, "tid_in_wg": 1}
 
 
@@ -94,7 +94,7 @@ def _registers(
                 held[slots[0][row] + slots[1][across]] = (
                     start + places[0][i * ROWS + row] + places[1][j * columns + across]
                 )
-            line.append([storage.registers[place] for place in held])
+            line.append(tuple([storage.registers[place] for place in held]))
         result.append(line)
     return result
 
