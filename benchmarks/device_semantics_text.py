@@ -16,6 +16,8 @@ Words = NDArray[np.generic]
 
 SOURCES = 5
 TARGETS = 2
+ELEMENTS = 10240
+"""Operands that a case with more than one source, or a wide one, is asked about."""
 CLASSES = {1: "p", 8: "r", 16: "h", 32: "r", 64: "d"}
 
 
@@ -30,9 +32,15 @@ def width(operand: str) -> int:
     return 32 if kind.format == "tf32" else kind.bits * kind.lanes
 
 
-def _load(position: int, bits: int) -> list[str]:
+def register_class(case: Case, operand: str) -> str:
+    """The first letter of an operand's register: next to bf16 the assembler takes bytes in .b8 registers alone."""
+    bits = width(operand)
+    return "q" if bits == 8 and "bf16" in case.spelling else CLASSES[bits]
+
+
+def _load(position: int, bits: int, octet: str = "r") -> list[str]:
     size = max(bits, 8)
-    register = "r" if size == 8 else CLASSES[size]
+    register = ("r" if bits == 1 else octet) if size == 8 else CLASSES[size]
     lines = [
         f"ld.param.u64 a, [in{position}];",
         f"mad.wide.u32 a, i, {size // 8}, a;",
@@ -52,15 +60,21 @@ def _store(position: int, bits: int, register: str) -> list[str]:
     return [*lines, f"st.global.{'u8' if size == 8 else f'b{size}'} [a], {register};"]
 
 
+def immediate_place(case: Case) -> int:
+    """The source that is a literal: the fourth of lop3, which a predicate may follow; -1 where there is none."""
+    return 3 if case.immediate is not None else -1
+
+
 def _body(case: Case) -> list[str]:
     lines: list[str] = []
+    literal = immediate_place(case)
     for position, source in enumerate(case.sources):
-        if case.immediate is None or position < len(case.sources) - 1:
-            lines += _load(position, width(source))
-    names = [f"{CLASSES[width(s)]}s{i}" for i, s in enumerate(case.sources)]
+        if position != literal:
+            lines += _load(position, width(source), register_class(case, source))
+    names = [f"{register_class(case, s)}s{i}" for i, s in enumerate(case.sources)]
     if case.immediate is not None:
-        names[-1] = hex(case.immediate)
-    targets = [f"{CLASSES[width(t)]}t{i}" for i, t in enumerate(case.targets)]
+        names[literal] = hex(case.immediate)
+    targets = [f"{register_class(case, t)}t{i}" for i, t in enumerate(case.targets)]
     if case.carry:
         # Adding all ones to 0 or 1 leaves just that as the carry; the last addition reads the new one.
         carry = len(case.sources)
@@ -80,6 +94,7 @@ def kernel(name: str, case: Case) -> str:
         f".param .u64 in{i}" for i in range(SOURCES)
     ]
     declarations = [".reg .pred p, ps<6>, pt<2>;", ".reg .b16 hs<6>, ht<2>;", ".reg .b32 rs<6>, rt<2>;"]
+    declarations.append(".reg .b8 qs<2>, qt<2>;")
     declarations += [".reg .b64 ds<6>, dt<2>, a;", ".reg .b32 i, n, m;"]
     start = ["mov.u32 i, %ctaid.x;", "mov.u32 n, %ntid.x;", "mov.u32 m, %tid.x;", "mad.lo.u32 i, i, n, m;"]
     start += ["ld.param.u32 n, [count];", "setp.ge.u32 p, i, n;", "@p bra done;"]
@@ -200,13 +215,13 @@ def operands(case: Case, seed: int) -> list[Words]:
     first = case.sources[0]
     if len(case.sources) == 1 and width(first) <= 16 and width(first) > 1:
         return [np.arange(1 << width(first), dtype=f"u{width(first) // 8}")]
-    arrays = [_draw(source, 8192, rng) for source in case.sources]
+    arrays = [_draw(source, ELEMENTS, rng) for source in case.sources]
     if len(arrays) > 1 and arrays[0].dtype == arrays[1].dtype and arrays[0].dtype != np.bool_:
         equal = rng.random(arrays[0].shape) < 0.1
         arrays[1] = np.where(equal, arrays[0], arrays[1])
     arrays = _edges(case, arrays, rng)
     if case.immediate is not None:
-        arrays[-1] = np.full(arrays[0].shape, case.immediate, np.uint32)
+        arrays[immediate_place(case)] = np.full(arrays[0].shape, case.immediate, np.uint32)
     if case.carry:
         arrays.append(rng.integers(0, 2, arrays[0].shape).astype(np.uint8))
     return arrays
