@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from ptxtile.emulator.machine import Wave
 
 Proxy = Literal["generic", "async"]
-Mechanism = Literal["group", "bulk_group", "mbarrier", "wgmma"]
+Mechanism = Literal["group", "bulk_group", "mbarrier", "wgmma", "tcgen05", "tcgen05.ld", "tcgen05.st"]
+IN_ORDER = ("wgmma", "tcgen05")
+"""Matrix operations of a warpgroup, or of a thread, follow each other."""
 
 OPEN = -1
 """The group of an operation that has not been committed."""
@@ -143,9 +145,18 @@ class Pending:
                 issued.update(dict.fromkeys(operation.threads.tolist(), operation.time))
         return issued
 
-    def wait_all(self, threads: Threads, mechanism: Mechanism) -> None:
-        """Complete everything that these threads started, committed or not."""
-        self._complete(mechanism, threads, lambda op: np.ones(len(op.threads), np.bool_))
+    def wait_all(self, threads: Threads, mechanism: Mechanism) -> dict[int, int]:
+        """Complete everything that these threads started, committed or not: when the last was issued, by thread."""
+        return self._complete(mechanism, threads, lambda op: np.ones(len(op.threads), np.bool_))
+
+    def committed_groups(self, thread: int, mechanism: Mechanism) -> int:
+        """How many groups this thread has committed."""
+        return int(self._groups(mechanism)[thread])
+
+    def wait_group(self, thread: int, mechanism: Mechanism, last: int) -> dict[int, int]:
+        """Complete this thread's groups up to the one with this number."""
+        threads = np.array([thread])
+        return self._complete(mechanism, threads, lambda op: (op.group != OPEN) & (op.group <= last))
 
     def check_exit(self, threads: Threads) -> None:
         """These threads have ended: stop if their CTA's shared memory is still in use."""
@@ -177,7 +188,7 @@ class Pending:
         issued: dict[int, int] = {}
         for operation, positions in finished:
             issued.update(dict.fromkeys(operation.threads[positions].tolist(), operation.time))
-        if mechanism != "wgmma":  # matrix operations of a warpgroup follow each other
+        if mechanism not in IN_ORDER:
             self.chooser.shuffle(finished)
         for operation, positions in finished:
             operation.finish(positions)

@@ -21,12 +21,14 @@ RECURSION_FRAMES = 64
 class Decoded:
     """The functions that an entry can reach.
 
-    local_bytes   local memory of a thread, for the deepest chain of calls
+    local_bytes     local memory of a thread, for the deepest chain of calls
+    tensor_memory   whether any of them uses tensor memory
     """
 
     codes: dict[str, Code]
     steps: dict[str, list[Step]]
     local_bytes: int
+    tensor_memory: bool = False
 
 
 def decode(program: Program, entry: Code) -> Decoded:
@@ -43,7 +45,8 @@ def decode(program: Program, entry: Code) -> Decoded:
         steps[name] = [_step(program, code, site) for site in code.sites]
         steps[name].append(_last(program, code))
         waiting.extend(callees(program, code))
-    return Decoded(codes, steps, _local_bytes(program, codes, entry))
+    tensor_memory = any(site.opcode == "tcgen05" for code in codes.values() for site in code.sites)
+    return Decoded(codes, steps, _local_bytes(program, codes, entry), tensor_memory)
 
 
 def callees(program: Program, code: Code) -> list[str]:

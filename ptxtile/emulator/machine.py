@@ -38,6 +38,8 @@ STEP_BUDGET = 20_000_000
 """Instruction issues, each for one group of threads, after which a launch counts as endless."""
 IDLE_LAPS = 4_096
 """Laps of polling loops, with nothing else happening on the machine, after which it counts as deadlocked."""
+TENSOR_MEMORY_CTAS = 32
+"""CTAs that are on the machine at once where they have tensor memory, which takes up to 4 MB each."""
 CALL_DEPTH = 1000
 
 
@@ -90,6 +92,8 @@ class Machine:
         if size > 1:
             ctas = _by_cluster(ctas, grid, cluster)
         most = max(1, RESIDENT_THREADS // (self.block_threads * size)) * size
+        if self.decoded.tensor_memory:
+            most = min(most, -(-TENSOR_MEMORY_CTAS // size) * size)
         for start in range(0, len(ctas), most):
             self.waiting_ctas = max(0, len(ctas) - start - most)
             Wave(self, ctas[start : start + most]).run()
@@ -253,6 +257,7 @@ class Wave:
         if self.machine.sanitizer is not None and self.pending.operations:
             self.pending.check_exit(threads)
         self.clusters.check_exit(threads)
+        self.spaces.tensor.check_exit(threads)
         self.barriers.recount(threads)
         self.clusters.recount(threads)
         self.rendezvous.recount(threads)

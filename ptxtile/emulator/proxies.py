@@ -72,6 +72,21 @@ class Proxies:
         self.agents: dict[Hashable, int] = {}
         self.starters: dict[tuple[int, int], int] = {}
         self.readings: dict[Hashable, Reading] = {}
+        self.pipes: dict[int, Hashable] = {}
+
+    def piped(self, pipe: Hashable, *key: Hashable) -> int:
+        """The agent with this key, whose work follows in order that of all agents of the same pipe."""
+        agent = self.agent(*key)
+        self.pipes[agent] = pipe
+        return agent
+
+    def _follows(self, agent: int, earlier: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these agents' work comes before this one's by itself."""
+        pipe = self.pipes.get(agent)
+        if pipe is None:
+            return np.zeros(len(earlier), np.bool_)
+        ahead = [other for other in np.unique(earlier).tolist() if self.pipes.get(other) == pipe]
+        return np.isin(earlier, ahead)
 
     def agent(self, *key: Hashable) -> int:
         """The agent that stands for work with this key."""
@@ -125,7 +140,8 @@ class Proxies:
         if (readers == MANY).any():
             log = races.readers(granules[readers == MANY])
             self._check(actor, log, "writes", "read", fenced=False)
-        self.overwrite(store, granules * races.grain, races.grain, actor.lanes, actor.threads, actor.position)
+        places = granules * races.grain
+        self.overwrite(store, places, races.grain, actor.lanes, actor.threads, actor.position, actor.agent)
         site = self.sanitizer.site_number(actor.lanes.step.site)
         self.starters[actor.agent, site] = int(self.ordering.id[actor.lanes.threads[actor.position]])
         self._note(races, granules, actor.agent, NEVER, site, ATOMIC if actor.atomic else WEAK)
@@ -160,9 +176,16 @@ class Proxies:
         self.overwrite(part.store, offsets, min(width, 4), part.lanes, part.lanes.threads, None)
 
     def overwrite(
-        self, store: Store, offsets: Offsets, width: int, lanes: Lanes, threads: Threads, position: int | None
+        self,
+        store: Store,
+        offsets: Offsets,
+        width: int,
+        lanes: Lanes,
+        threads: Threads,
+        position: int | None,
+        agent: int = -1,
     ) -> None:
-        """Stop if a reading of these bytes is not known to be over; forget those that are."""
+        """Stop if a reading of these bytes is not known to be over; forget those that are. `agent`: of the writing work."""
         first, last = int(offsets.min()) >> 2, int(offsets.max()) + width - 1 >> 2
         found = [
             (key, reading)
@@ -171,7 +194,7 @@ class Proxies:
         ]
         for key, reading in found:
             hit = np.flatnonzero(np.isin(offsets >> 2, reading.granules))
-            if not len(hit):
+            if not len(hit) or self._follows(agent, np.array([reading.agent]))[0]:
                 continue
             which = int(hit[0]) * len(threads) // len(offsets) if position is None else position
             mine = threads[hit * len(threads) // len(offsets)] if position is None else threads
@@ -189,6 +212,8 @@ class Proxies:
         """Stop unless all these accesses are past, and those of the generic proxy are fenced."""
         if actor.atomic:
             event = event.at(np.flatnonzero(event.strength < ATOMIC))
+        if self.pipes:
+            event = event.at(np.flatnonzero(~self._follows(actor.agent, event.thread)))
         if not len(event.thread):
             return
         stamp = event.thread << 32 | event.time

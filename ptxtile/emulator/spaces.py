@@ -13,6 +13,7 @@ from ptxtile.emulator import windows
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.memory import GRAIN, Addresses, Index, Memory, Offsets, Store
 from ptxtile.emulator.report import count_of, fault
+from ptxtile.emulator.tensor_memory import TensorMemory
 
 if TYPE_CHECKING:
     from ptxtile.emulator.machine import Wave
@@ -69,6 +70,7 @@ class Spaces:
         self.local_size = wave.local_size
         self.local_stride = -(-max(self.local_size, 1) // GRAIN) * GRAIN
         self.local = Store("local memory", 0, self.local_stride * wave.count, written=not sanitize)
+        self.tensor = TensorMemory(wave, sanitize)
         self._last: Store | None = None
 
     def parts(self, lanes: Lanes, space: str, addresses: Addresses, width: int, verb: str) -> Iterator[Part]:

@@ -1,7 +1,7 @@
-"""Registers that matrix operations of warpgroups work on: who touches them when (PTX ISA 9.7.15.3, 9.7.15.7).
+"""Registers that asynchronous work owns: who touches them when (PTX ISA 9.7.15.3, 9.7.15.7, 9.7.16.8.3).
 
-Between its issue and the wait for it such an operation owns its registers, and before its issue a wgmma.fence must
-come after the last other access to them.
+Between its issue and the wait for it a wgmma owns its registers, and before its issue a wgmma.fence must come after the
+last other access to them. A tcgen05.ld owns its destinations until tcgen05.wait::ld.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator.program import Code, Site, registers_of
 from ptxtile.emulator.report import at_line, fault
-from ptxtile.ir.operand import Vector
+from ptxtile.ir.operand import Register, Vector
 
 if TYPE_CHECKING:
     from ptxtile.emulator.lanes import Lanes, Threads
+
+
+LOADED = "tcgen05.wait::ld"
 
 
 @dataclass(slots=True, eq=False)
@@ -27,6 +30,7 @@ class Flight:
     site: Site
     numbers: frozenset[int]
     threads: NDArray[np.bool_]
+    wait: str = "wgmma.wait_group"
 
 
 class Watch:
@@ -50,9 +54,10 @@ class Watch:
             if number in flight.numbers:
                 mine = flight.threads[lanes.threads]
                 if mine.any():
+                    what = "load that writes it" if flight.wait == LOADED else "operation that works on it"
                     text = (
-                        f"in flight: register {self.names[number]} is {verb} before wgmma.wait_group has waited for "
-                        "the operation that works on it"
+                        f"in flight: register {self.names[number]} is {verb} before {flight.wait} has waited for "
+                        f"the {what}"
                     )
                     position = int(np.flatnonzero(mine)[0])
                     raise fault("in-flight", text, lanes, position, f"issued at {at_line(flight.site)}")
@@ -75,9 +80,18 @@ class Watch:
                 "come since"
             )
             raise fault("in-flight", text, lanes, position)
+        self._begin(lanes, numbers, "wgmma.wait_group")
+
+    def load(self, lanes: Lanes, numbers: frozenset[int]) -> None:
+        """A tcgen05.ld of these threads begins to own these registers."""
+        for number in sorted(numbers):
+            self.touch(lanes, number, "loaded again")
+        self._begin(lanes, numbers, LOADED)
+
+    def _begin(self, lanes: Lanes, numbers: frozenset[int], wait: str) -> None:
         mine: NDArray[np.bool_] = np.zeros(self.touched.shape[1], np.bool_)
         mine[lanes.threads] = True
-        self.flights.append(Flight(lanes.step.site, numbers, mine))
+        self.flights.append(Flight(lanes.step.site, numbers, mine, wait))
 
     def land(self, site: Site, threads: Threads) -> None:
         """The oldest operation of a site is done for these threads."""
@@ -98,13 +112,22 @@ def matrix_registers(site: Site) -> dict[str, tuple[int, ...]]:
     }
 
 
+def loaded_registers(site: Site) -> tuple[int, ...]:
+    """The register numbers of a tcgen05.ld's destinations, the reduced value last."""
+    written = site.instruction.operands
+    named = [each for each in written[:2] if isinstance(each, (Vector, Register))]
+    return tuple(site.register(register) for operand in named for register in registers_of(operand))
+
+
 def watch_of(code: Code, count: int) -> Watch | None:
-    """What watches the registers of a function for `count` threads, if it has matrix operations of warpgroups."""
+    """What watches the registers of a function for `count` threads, if asynchronous work owns any."""
     numbers: set[int] = set()
     for site in code.sites:
         if site.opcode == "wgmma" and ".mma_async" in site.instruction.form.modifiers:
             for registers in matrix_registers(site).values():
                 numbers.update(registers)
+        elif site.opcode == "tcgen05" and ".ld" in site.instruction.form.modifiers:
+            numbers.update(loaded_registers(site))
     if not numbers:
         return None
     return Watch({number: code.register_names[number] for number in sorted(numbers)}, count)
