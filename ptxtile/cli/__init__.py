@@ -4,10 +4,11 @@
     ptxtile forms 'cvt.*' --target sm_100a        which spellings are there?
     ptxtile explain mbarrier.init.b64             operands, targets, versions
     ptxtile layout 'S[4, 8]' --svg out.svg        a picture of a layout
+    ptxtile emulate kernel.ptx --arg in.npy       run a kernel on the CPU, checked
     ptxtile measure 'fma.*' --json fma.jsonl      what instructions cost, on the GPU here
     ptxtile doctor                                what this installation has
 
-Exit status: 0 yes; 1 no (a spelling or a module is invalid, nothing matches); 2 the question itself is wrong. With
+Exit status: 0 yes; 1 no (a spelling or a module is invalid, nothing matches, a kernel was stopped); 2 the question itself is wrong. With
 `--json` the answer is one JSON document on standard output, described in `docs/cli.md`.
 """
 
@@ -60,7 +61,7 @@ def _layout_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def _parser() -> argparse.ArgumentParser:
-    from ptxtile.cli import measuring  # not above: it imports this module
+    from ptxtile.cli import emulate, measuring  # not above: they import this module
 
     parser = argparse.ArgumentParser(
         prog="ptxtile",
@@ -89,9 +90,10 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("form", help="a spelling")
 
     layout = _layout_parser(commands)
+    emulated = emulate.add_parser(commands)
     measuring.add_parser(commands)
     doctor = commands.add_parser("doctor", help="what this installation has and where")
-    for command in (check, forms, explain, layout, doctor):
+    for command in (check, forms, explain, layout, emulated, doctor):
         command.add_argument("--json", action="store_true", help="answer in JSON")
     return parser
 
@@ -110,6 +112,10 @@ def _answer(options: argparse.Namespace) -> Answer | int:
         from ptxtile.cli import layout
 
         return layout.answer(options)
+    if options.command == "emulate":
+        from ptxtile.cli import emulate
+
+        return emulate.answer(options)
     if options.command == "measure":
         from ptxtile.cli import measuring
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ptxtile.emulator import windows
 from ptxtile.emulator.arguments import Argument, pack, place_arrays, take_back
+from ptxtile.emulator.debugger import current
 from ptxtile.emulator.decode import Decoded, decode
 from ptxtile.emulator.machine import STEP_BUDGET, Extent, Launch, Machine
 from ptxtile.emulator.memory import Memory, Store
@@ -162,7 +163,8 @@ class Loaded:
         name = entry.function.name
         if name not in self._entries:
             self._entries[name] = decode(self.program, entry)
-        return self._entries[name]
+        tracer = current()
+        return self._entries[name] if tracer is None else tracer.traced(self._entries[name])
 
 
 _seen: OrderedDict[object, tuple[object, Program, dict[str, Decoded]]] = OrderedDict()

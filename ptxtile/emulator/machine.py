@@ -14,6 +14,7 @@ from ptxtile.emulator.barrier import Barriers
 from ptxtile.emulator.cluster import ClusterBarriers
 from ptxtile.emulator.decode import Decoded
 from ptxtile.emulator.group import PATIENCE, Frame, Group, Pool
+from ptxtile.emulator.idle import Idle
 from ptxtile.emulator.lanes import Lanes, Threads
 from ptxtile.emulator.mbarrier import MBarriers
 from ptxtile.emulator.memory import Memory, Store
@@ -36,8 +37,6 @@ RESIDENT_THREADS = 1 << 16
 """Threads that are on the machine at once; the rest of the grid waits, as on a device that is full."""
 STEP_BUDGET = 20_000_000
 """Instruction issues, each for one group of threads, after which a launch counts as endless."""
-IDLE_LAPS = 4_096
-"""Laps of polling loops, with nothing else happening on the machine, after which it counts as deadlocked."""
 TENSOR_MEMORY_CTAS = 32
 """CTAs that are on the machine at once where they have tensor memory, which takes up to 4 MB each."""
 CALL_DEPTH = 1000
@@ -149,7 +148,7 @@ class Wave:
         self.pending = Pending(self, machine.random)
         self.specials: dict[str, NDArray[np.generic]] = {}
         self.progress = 0
-        self._idle = (0, 0)
+        self.idle = Idle(self)
         if machine.sanitizer is not None:
             machine.sanitizer.begin(self)
 
@@ -237,7 +236,7 @@ class Wave:
             raise stop(
                 "out-of-bounds", f"the call stack is full: {name} is called at depth {depth}", code.sites[0]
             )
-        registers = Registers(code.register_types, self.count, self.launch.sanitize, local)
+        registers = Registers(code.register_types, self.count, self.launch.sanitize, local, name)
         if self.launch.sanitize:
             registers.watch = watch_of(code, self.count)
         steps = self.machine.decoded.steps[name]
@@ -296,13 +295,8 @@ class Wave:
         )
 
     def _waiting(self, group: Group) -> None:
-        """All that can run is polling: something asynchronous completes, or after long idling it is a deadlock."""
-        if self.pending.complete_one():
-            return
-        laps, progress = self._idle
-        if progress != self.progress:
-            self._idle = (group.laps, self.progress)
-        elif group.laps - laps > IDLE_LAPS:
+        """All that can run is polling: something asynchronous completes, or nobody gets anywhere any more."""
+        if not self.pending.complete_one() and self.idle.stuck(group):
             self.pool.add(group)
             raise self._deadlock()
 
@@ -316,14 +310,13 @@ class Wave:
 
     def _deadlock(self) -> EmulatorError:
         """Nobody can go on: say who waits where and for what."""
-        spinning = self.pool.groups()
+        spinning = sorted(self.pool.groups(), key=self._culpable)
         lines = [*self.barriers.explain(), *self.clusters.explain(), *self.rendezvous.explain()]
-        lines.extend([*self.warpgroups.explain(), *self.mbarriers.explain()])
+        lines.extend(self.warpgroups.explain())
         for group in spinning:
-            site = group.frame.steps[group.number].site
-            first = self.thread_name(int(group.threads[0]))
-            verb = "polls" if len(group.threads) == 1 else "poll"
-            lines.append(f"{count_of(len(group.threads), 'thread')} ({first}, …) {verb} at {at_line(site)}")
+            lines.append(self._polling(group))
+            lines.extend(self.mbarriers.awaited(group.threads))
+        lines.extend(self.mbarriers.explain())
         if self.machine.waiting_ctas:
             lines.append(f"these leave no room for {count_of(self.machine.waiting_ctas, 'CTA')} of the grid")
         live = int(self.live.sum())
@@ -337,6 +330,17 @@ class Wave:
         if where is None:
             where = spinning[0].frame.steps[spinning[0].number].site
         return stop("deadlock", text, where, other="\n  ".join(lines))
+
+    def _culpable(self, group: Group) -> tuple[bool, int]:
+        """Whose instruction is named first: a wait for bytes that were counted wrongly explains all the others."""
+        return not self.mbarriers.miscounted(group.threads), int(group.threads[0])
+
+    def _polling(self, group: Group) -> str:
+        site = group.frame.steps[group.number].site
+        first = self.thread_name(int(group.threads[0]))
+        if len(group.threads) == 1:
+            return f"{first} polls at {at_line(site)}"
+        return f"{count_of(len(group.threads), 'thread')} ({first}, …) poll at {at_line(site)}"
 
 
 def name_thread(launch: Launch, number: int) -> str:

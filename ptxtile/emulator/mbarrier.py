@@ -98,12 +98,23 @@ class MBarrier:
         return self.phase & 1 != parity & 1
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a wait that found its phase incomplete asked for: a parity, or the state of an arrival."""
+
+    offset: int
+    site: Site
+    value: int
+    parity: bool
+
+
 class MBarriers:
     """The objects of a wave, by their offset in its shared memory."""
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         self.objects: dict[int, MBarrier] = {}
+        self.asked: dict[int, Asked] = {}
 
     def show(self, threads: Threads) -> None:
         """These threads fence: the asynchronous proxy sees the objects whose initialisation they know of."""
@@ -126,15 +137,47 @@ class MBarriers:
                 text = f"transaction count: the mbarrier at shared offset {place} of {name} ends with "
                 raise stop("expect-tx", f"{text}{abs(barrier.bytes)} {what}", barrier.site)
 
-    def explain(self) -> list[str]:
-        """What each object whose phase is not complete still waits for."""
+    def ask(self, offset: int, site: Site, threads: Threads, asked: int, parity: bool) -> None:
+        """Threads were told that the phase they ask for is not complete: noted for who asks why nothing moves."""
+        self.asked[int(threads[0])] = Asked(offset, site, asked, parity)
+
+    def awaited(self, threads: Threads) -> list[str]:
+        """Which objects these threads, which poll, last asked about, and what those lack."""
         lines = []
-        for offset, barrier in sorted(self.objects.items())[:8]:
-            if barrier.pending < barrier.expected or barrier.bytes:
-                cta, place = divmod(offset, self.wave.spaces.shared_stride)
-                name = self.wave.thread_name(cta * self.wave.block).partition(" of ")[2]
-                lines.append(
-                    f"{name}: the mbarrier at shared offset {place} lacks {barrier.pending} of {barrier.expected} "
-                    f"arrivals and {barrier.bytes} bytes in phase {barrier.phase} (from {at_line(barrier.site)})"
-                )
+        for thread in [thread for thread in threads.tolist() if thread in self.asked][:4]:
+            asked = self.asked[thread]
+            barrier = self.objects.get(asked.offset)
+            if barrier is None:
+                continue
+            phase = f"a phase of parity {asked.value & 1}" if asked.parity else f"phase {asked.value >> 32}"
+            lines.append(f"  waits for {phase} of {self._state(asked.offset, barrier)}")
         return lines
+
+    def miscounted(self, threads: Threads) -> bool:
+        """Whether one of these threads asked for a phase that lacks no arrival, only bytes."""
+        asked = [self.asked[thread].offset for thread in threads.tolist() if thread in self.asked]
+        found = [self.objects[offset] for offset in asked if offset in self.objects]
+        return any(barrier.pending == 0 and barrier.bytes != 0 for barrier in found)
+
+    def explain(self) -> list[str]:
+        """What each object whose phase is not complete still waits for, those left out that a thread asks about."""
+        known = {asked.offset for asked in self.asked.values()}
+        begun = [
+            (offset, barrier)
+            for offset, barrier in sorted(self.objects.items())
+            if offset not in known and (barrier.pending < barrier.expected or barrier.bytes)
+        ]
+        return [self._state(offset, barrier) for offset, barrier in begun[:8]]
+
+    def _state(self, offset: int, barrier: MBarrier) -> str:
+        cta, place = divmod(offset, self.wave.spaces.shared_stride)
+        name = self.wave.thread_name(cta * self.wave.block).partition(" of ")[2]
+        text = (
+            f"the mbarrier at shared offset {place} of {name} (from {at_line(barrier.site)}), which is in phase "
+            f"{barrier.phase} and lacks {barrier.pending} of {barrier.expected} arrivals"
+        )
+        if barrier.bytes > 0:
+            return f"{text} and {barrier.bytes} bytes that were expected and did not come"
+        if barrier.bytes < 0:
+            return f"{text}; {-barrier.bytes} bytes came that no expect_tx announced"
+        return text

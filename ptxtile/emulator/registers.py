@@ -22,7 +22,7 @@ Shadow = Union[Bits, None]
 
 
 class Registers:
-    """The register file of one call path of one function, for all threads of a wave.
+    """The register file of one call path of the function `name`, for all threads of a wave.
 
     Arrays are shared freely and never changed once shared: `read` may hand out the register itself, `write` may take
     the array of another one, and a write to some of the threads first copies what is shared (all but `_owned`).
@@ -36,12 +36,14 @@ class Registers:
         "carry",
         "count",
         "local",
+        "name",
         "track",
         "types",
         "watch",
     )
 
-    def __init__(self, types: Sequence[str], count: int, track: bool, local: int = 0) -> None:
+    def __init__(self, types: Sequence[str], count: int, track: bool, local: int = 0, name: str = "") -> None:
+        self.name = name
         self.types = [holder(bits_of(name)) for name in types]
         self._shapes = [(count, 2) if bits_of(name) == 128 else (count,) for name in types]
         self.count = count
@@ -103,6 +105,16 @@ class Registers:
         if self.track:
             self._shadows[number] = np.full(self._shapes[number], undefined(kind), kind)
         return values
+
+    def peek(self, number: int) -> tuple[Bits, Shadow]:
+        """Values and shadow of a register in all threads, for who only looks."""
+        values = self._values[number]
+        return (self._first(number) if values is None else values), self._shadows[number]
+
+    def snapshot(self, threads: NDArray[np.intp]) -> list[tuple[int, Bits]]:
+        """The values of all registers that were ever used, in these threads, and the carry flag (number -1)."""
+        found = [(n, values[threads]) for n, values in enumerate(self._values) if values is not None]
+        return [*found, (-1, self.carry[threads])]
 
     def forget(self, where: Where, whole: bool) -> None:
         """Make every register undefined in these threads, as at the start of a call."""

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxtile.emulator import EmulatorError, launch, machine
+from ptxtile.emulator import EmulatorError, launch
 from ptxtile.ir.tensor_map import Mapped, TiledMap
 
 STEPS, STAGES, N = 6, 2, 16
@@ -89,12 +89,6 @@ END:
 ret;
 }}
 """.strip()
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch):
-    """Deadlocks are found after fewer laps of those who poll."""
-    monkeypatch.setattr(machine, "IDLE_LAPS", 128)
 
 
 def run(text=KERNEL, seed=0, sanitize=True):

@@ -226,7 +226,7 @@ def test_waiting_for_what_never_comes(fail):
     assert str(error) == (
         "deadlock: the 1 thread left waits\n"
         "  line 9: ld.acquire.gpu.global.b32 %r2, [%rd1]\n"
-        "  1 thread (thread (0, 0, 0) of CTA (0, 0, 0), …) polls at line 9: ld.acquire.gpu.global.b32 %r2, [%rd1]"
+        "  thread (0, 0, 0) of CTA (0, 0, 0) polls at line 9: ld.acquire.gpu.global.b32 %r2, [%rd1]"
     )
 
 

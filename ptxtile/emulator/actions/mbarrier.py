@@ -215,6 +215,10 @@ def _wait(program: Program, site: Site) -> Run:
                 asked = given[positions]
                 done = (asked & 1) != barrier.phase & 1 if parity else (asked >> 32) < barrier.phase
                 result[positions] = done
+                if not done.all():
+                    late = positions[~done]
+                    value_asked = int(given[late[0]])
+                    lanes.wave.mbarriers.ask(offset, site, part.lanes.threads[late], value_asked, parity)
                 ordering = lanes.wave.machine.ordering
                 if acquires and ordering is not None and done.any():
                     ordering.learn(part.lanes.threads[positions[done]], barrier.known)
