@@ -236,8 +236,12 @@ def sum_rounded(
     product: Doubles, addend: Doubles, form: Format, rounding: str, *, flush: bool = False
 ) -> Encoded:
     """The sum of two exact float64 terms rounded once to `form`: for fused and mixed-precision sums."""
-    total = _zero_sum(sum_to_odd(product, addend), product, addend, rounding)
-    return round_double(total, form, rounding, flush=flush)
+    return round_double(exact_sum(product, addend, rounding), form, rounding, flush=flush)
+
+
+def exact_sum(a: Doubles, b: Doubles, rounding: str) -> Doubles:
+    """The sum of two float64, rounded to odd for a second rounding in that direction; a zero has its final sign."""
+    return _zero_sum(sum_to_odd(a, b), a, b, rounding)
 
 
 def divide(a: Encoded, b: Encoded, form: Format, rounding: str = "rn", *, flush: bool = False) -> Encoded:

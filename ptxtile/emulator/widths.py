@@ -12,7 +12,7 @@ Bits = NDArray[Any]
 """Bit patterns: unsigned integers of some width, or bool for predicates; 128 bits are pairs in a trailing axis."""
 
 _HOLDERS: dict[int, type[np.unsignedinteger]] = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
-_SPECIAL = {"pred": 1, "b1": 1, "texref": 64, "samplerref": 64, "surfref": 64, "ue8m0": 8}
+_SPECIAL = {"pred": 1, "b1": 1, "texref": 64, "samplerref": 64, "surfref": 64, "ue8m0": 8, "s2f6x2": 16}
 
 
 @cache

@@ -11,6 +11,7 @@ from ptxtile.emulator.semantics import (
     extremum,
     floating,
     integer,
+    mixed,
     value,
 )
 from ptxtile.emulator.semantics.kinds import Unsigned, kinds
@@ -19,9 +20,9 @@ from ptxtile.emulator.semantics.kinds import Unsigned, kinds
 @value("add", "sub", "mul", "mad", "fma")
 def arithmetic(call: Call, *operands: Unsigned) -> Array | WithCarry:
     """add sub mul mad (9.7.1, 9.7.3), with .cc (9.7.2), and fma (9.7.3.6, 9.7.4.4, 9.7.5.3)."""
-    kind = kinds(call)[0]
+    kind, *others = kinds(call)
     if kind.floating:
-        return floating.arithmetic(call, kind, operands)
+        return mixed.mixed(call, operands) if others else floating.arithmetic(call, kind, operands)
     if call.has(".cc"):
         if call.opcode == "add":
             return carry.add_carry_out(call, *operands)

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator import numeric_float as nf
 from ptxtile.emulator.numeric import F32, normalize, pack
-from ptxtile.emulator.semantics import Array, Call, Source, conversion_float, value
+from ptxtile.emulator.semantics import (
+    Array,
+    Call,
+    Source,
+    conversion_float,
+    conversion_random,
+    conversion_scaled,
+    value,
+)
 from ptxtile.emulator.semantics.floating import clamp_unit
 from ptxtile.emulator.semantics.kinds import Kind, Unsigned, as_signed, kinds, rounding, unsigned
 
@@ -25,6 +33,10 @@ def cvt(call: Call, *operands: Source) -> Array:
         return _pack(named, *_plain(operands))
     target, source = named[0], named[1]
     arrays = _plain(operands)
+    if call.has(".rs"):
+        return conversion_random.convert(call, target, arrays)
+    if conversion_scaled.belongs(call, target, source):
+        return conversion_scaled.convert(call, target, source, arrays)
     if target.lanes > 1 or source.lanes > 1:
         return conversion_float.packed(call, target, source, arrays)
     a = arrays[0].astype(unsigned(source.bits), copy=False)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from ptxtile.emulator import numeric_float as nf
-from ptxtile.emulator.numeric import BF16, F16, F32, F64, TF32, Format, unpack
-from ptxtile.emulator.semantics import Array, Call
+from ptxtile.emulator.numeric import BF16, F16, F32, F64, TF32, Format
+from ptxtile.emulator.semantics import Array, Call, narrow
 from ptxtile.emulator.semantics.floating import clamp_negative, clamp_unit
-from ptxtile.emulator.semantics.kinds import Kind, Unsigned, join, rounding, split, unsigned
+from ptxtile.emulator.semantics.kinds import Kind, Unsigned, rounding, unsigned
 
 _INTEGRAL = {".rni": np.rint, ".rzi": np.trunc, ".rmi": np.floor, ".rpi": np.ceil}
 _TF32_SHIFT = 13
@@ -116,31 +116,7 @@ def _to_scale(call: Call, number: nf.Doubles) -> Unsigned:
 
 def _from_small(call: Call, x: Unsigned, of: Kind, to: Format) -> Unsigned:
     """8, 6 or 4 bit encodings to f16 or bf16, exactly."""
-    if of.format == "ue8m0":
-        power = np.ldexp(1.0, x.astype(np.int32) - 127)
-        number = np.where(x == 0xFF, np.nan, power)
-    else:
-        parts = unpack(x, of.form)
-        size = np.ldexp(parts.significand.astype(np.float64), (parts.exponent - 63).astype(np.int32))
-        size = np.where(parts.infinite, np.inf, np.where(parts.nan, np.nan, size))
-        number = np.where(parts.negative, -size, size)
-    return _clamp(call, nf.round_double(number, to, "rn"), to)
-
-
-def _unpacked(a: Unsigned, kind: Kind) -> Unsigned:
-    """A packed register as lanes, the lowest first; 6-bit lanes stand in bytes, two 4-bit ones in a byte."""
-    if kind.bits == 4:
-        octets = split(a, 8)
-        return np.stack([octets & np.uint8(15), octets >> np.uint8(4)], axis=-1).reshape(-1)
-    lanes = split(a, max(kind.bits, 8))
-    return lanes & lanes.dtype.type((1 << kind.bits) - 1)
-
-
-def _packed_lanes(lanes: Unsigned, kind: Kind) -> Unsigned:
-    if kind.bits == 4:
-        octets = lanes[0::2] | (lanes[1::2] << np.uint8(4))
-        return join(octets, 4 * kind.lanes)
-    return join(lanes, max(kind.bits, 8) * kind.lanes)
+    return _clamp(call, nf.round_double(narrow.number(x, of), to, "rn"), to)
 
 
 def packed(call: Call, target: Kind, source: Kind, operands: list[Unsigned]) -> Array:
@@ -150,14 +126,14 @@ def packed(call: Call, target: Kind, source: Kind, operands: list[Unsigned]) -> 
         lanes = np.stack(operands[: target.lanes][::-1], axis=-1).reshape(-1)
     else:
         carrier = max(source.bits * source.lanes, 8) if source.bits != 6 else 8 * source.lanes
-        lanes = _unpacked(operands[0].astype(unsigned(carrier), copy=False), source)
+        lanes = narrow.unpacked(operands[0].astype(unsigned(carrier), copy=False), source)
     if source.format not in ("f16", "bf16", "f32"):
-        return _packed_lanes(_from_small(call, lanes, source, target.form), target)
+        return narrow.packed(_from_small(call, lanes, source, target.form), target)
     lanes = _flushed(call, target.form if target.format != "ue8m0" else F32, source.form, lanes)
     number = nf.to_double(lanes, source.form)
     if target.format == "ue8m0":
-        return _packed_lanes(_to_scale(call, number), target)
+        return narrow.packed(_to_scale(call, number), target)
     if target.form in (F16, BF16):
         result = nf.round_double(number, target.form, rounding(call), saturate_finite=call.has(".satfinite"))
-        return _packed_lanes(_clamp(call, result, target.form), target)
-    return _packed_lanes(_to_small(call, number, target.form), target)
+        return narrow.packed(_clamp(call, result, target.form), target)
+    return narrow.packed(_to_small(call, number, target.form), target)

@@ -73,9 +73,6 @@ def _directed_bf16(call: Call, kind: Kind, operands: list[Unsigned]) -> Unsigned
 
 def arithmetic(call: Call, kind: Kind, operands: tuple[Unsigned, ...]) -> Array:
     """add, sub, mul, div, fma and mad on whole registers."""
-    named = kinds(call)
-    if len(named) > 1 and named[0].lanes == 1:
-        return _mixed(call, named[1].form, operands)
     form = kind.form
     lanes = [split(x, kind.bits) for x in operands]
     result = _directed_bf16(call, kind, lanes)
@@ -85,19 +82,6 @@ def arithmetic(call: Call, kind: Kind, operands: tuple[Unsigned, ...]) -> Array:
         missing = ((lanes[0] & 0x7FFF) == OOB_NAN) | ((lanes[1] & 0x7FFF) == OOB_NAN)
         result = np.where(missing, result.dtype.type(0), result)
     return join(result, kind.bits * kind.lanes)
-
-
-def _mixed(call: Call, narrow: Format, operands: tuple[Unsigned, ...]) -> Unsigned:
-    """add, sub, fma with f16 or bf16 factors and an f32 sum (9.7.5): the factors are exact in f32."""
-    mode = rounding(call)
-    with np.errstate(all="ignore"):
-        term = nf.to_double(operands[0], narrow)
-        if call.opcode == "fma":
-            term = term * nf.to_double(operands[1], narrow)
-        addend = nf.to_double(operands[-1], F32)
-        if call.opcode == "sub":
-            addend = -addend
-    return finish(call, nf.sum_rounded(term, addend, F32, mode), F32)
 
 
 @value("rcp")

@@ -16,7 +16,9 @@ Unsigned = NDArray[np.unsignedinteger]
 Signed = NDArray[np.signedinteger]
 
 _INTEGER = re.compile(r"\.([subSUB])(2|4|8|16|32|64)(?:x([24]))?$")
-_FLOAT = re.compile(r"\.(" + "|".join(FORMATS) + r"|ue8m0)(?:x([24]))?$")
+_OCTETS = ("ue8m0", "ue5m3", "s2f6")
+"""Formats of eight bits that are no signed floats."""
+_FLOAT = re.compile(r"\.(" + "|".join((*FORMATS, *_OCTETS)) + r")(?:x([24]))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Kind:
     family  "s", "u", "b" or "f"
     bits    width of one lane
     lanes   how many are packed: 2 for .f16x2
-    format  of a float, its key in FORMATS or "ue8m0"; of an integer, ""
+    format  of a float, its key in FORMATS, or "ue8m0", "ue5m3", "s2f6"; of an integer, ""
     """
 
     family: str
@@ -53,7 +55,7 @@ def kind_of(modifier: str) -> Kind | None:
         return Kind(integer[1], int(integer[2]), int(integer[3] or 1))
     number = _FLOAT.match(modifier)
     if number:
-        bits = 8 if number[1] == "ue8m0" else FORMATS[number[1]].bits
+        bits = 8 if number[1] in _OCTETS else FORMATS[number[1]].bits
         return Kind("f", bits, int(number[2] or 1), number[1])
     return None
 
