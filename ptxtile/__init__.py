@@ -100,6 +100,9 @@ if TYPE_CHECKING:
         alloc_local as alloc_local,
         alloc_shared as alloc_shared,
     )
+    from ptxtile.builder.printing import (
+        printf as printf,
+    )
     from ptxtile.builder.scalars import (
         assume as assume,
         block_dim as block_dim,
@@ -244,6 +247,7 @@ _HOME = {
         """,
         "builder.module_builder": "ModuleBuilder",
         "builder.parameters": "Pointer alloc_local alloc_shared",
+        "builder.printing": "printf",
         "builder.scalars": """
             assume block_dim block_idx cluster_idx cluster_rank cluster_size cta_sync fma
             grid_dim lane_id maximum minimum reg select thread_idx thread_rank trap_if warp_id

@@ -8,13 +8,14 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any
 
 from ptxtile import location, tracing
 from ptxtile.builder import parameters
 from ptxtile.builder.convert import counted
 from ptxtile.builder.entry import block_shape, check_name, collector_paused, extents, trace_entry
-from ptxtile.builder.parameters import Plan, Pointer, argument
+from ptxtile.builder.parameters import argument
+from ptxtile.builder.signature import described
 from ptxtile.builder.tensor_map import TensorMap
 from ptxtile.builder.tensors import Dim, Tensor
 from ptxtile.builder.trace import Launch
@@ -57,12 +58,13 @@ class Kernel:
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self.__name__ = self.name = check_name(function.__name__)
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self.grid = grid
         self.block = block if callable(block) else block_shape(block)
         self.cluster = None if cluster is None else extents("cluster", cluster)
         self.target = target
         self._mark = mark
-        self._plan, self._defaults = _described(function, namespace)
+        self._plan, self._defaults = described(function, namespace)
         self._specializations: dict[object, Specialization] = {}
         self._lock = threading.RLock()
         if not callable(grid):
@@ -70,6 +72,10 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<ptxtile kernel {self.name}({', '.join((*self._plan.names, *self._defaults))})>"
+
+    def __reduce__(self) -> str:
+        """Pickled as a function is: by name, so it must be found in its module."""
+        return self.__qualname__
 
     # --- tracing --------------------------------------------------------------------------------------------------
     def _statics(self, given: Mapping[str, object]) -> dict[str, object]:
@@ -163,10 +169,15 @@ class Kernel:
         block: object = None,
         stream: object = None,
         device: int | str | None = None,
+        programmatic: bool = False,
         **static: object,
     ) -> None:
         """Run the kernel with another grid or block, on a stream (a handle, or an object with `__cuda_stream__`), or
         on a device: a CUDA ordinal or "emulator" (default: PTXTILE_DEVICE, else the GPU if there is one).
+
+        `programmatic`: the grid may start before the one ahead of it in the stream has ended, once all of that one's
+        CTAs have called pt.launch_dependents() or ended; pt.wait_on_dependencies() waits for its memory. It takes
+        device arrays to matter: NumPy arrays are copied, which waits. On the emulator it changes nothing.
 
         OperandError for arguments that do not fit the parameters. A grid computed from sizes that comes out empty is
         nothing to do.
@@ -180,16 +191,11 @@ class Kernel:
         statics = self._statics(static)
         sizes, shapes = self._check(args)
         shape = self._block(block, statics)
-        chosen = self.grid if grid is None else grid
-        if callable(chosen):
-            known = {**statics, **sizes, **dict(zip(self._plan.names, args))}
-            launched = extents("grid", _call(chosen, known, self.name, "grid"), least=0)
-            if 0 in launched:
-                return
-            made = self._specialize(statics, None, shape, None)
-        else:
-            launched = extents("grid", chosen)
-            made = self._specialize(statics, None, shape, launched)
+        launched = self._grid(grid, {**statics, **sizes, **dict(zip(self._plan.names, args))})
+        if 0 in launched:
+            return
+        fixed = None if callable(self.grid if grid is None else grid) else launched
+        made = self._specialize(statics, None, shape, fixed)
         run(
             made.module,
             self.name,
@@ -200,7 +206,15 @@ class Kernel:
             dynamic_shared=made.dynamic_shared,
             stream=stream,
             device=device,
+            programmatic=programmatic,
         )
+
+    def _grid(self, override: object, known: Mapping[str, object]) -> Extents:
+        """The grid of a launch; one that is computed may be empty."""
+        chosen = self.grid if override is None else override
+        if not callable(chosen):
+            return extents("grid", chosen)
+        return extents("grid", _call(chosen, known, self.name, "grid"), least=0)
 
     def _check(self, args: tuple[object, ...]) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
         """The run-time sizes that the arguments have, and the arrays' shapes; OperandError where an argument does not
@@ -247,12 +261,17 @@ class Kernel:
 
 
 def kernel(
-    *, grid: object, block: object, cluster: object = None, target: str | None = None
+    function: None = None,
+    *,
+    grid: object = None,
+    block: object = None,
+    cluster: object = None,
+    target: str | None = None,
 ) -> Callable[[Callable[..., object]], Kernel]:
     """Make a kernel of a Python function, which is traced: its `if` and `for` choose and unroll.
 
-    grid     (x, y, z), an integer, or a function of the run-time sizes, scalars and static values by name
-    block    threads of a CTA, (x, y, z) or an integer, or a function of the static values
+    grid     (x, y, z), an integer, or a function of the run-time sizes, scalars and static values by name; always due
+    block    threads of a CTA, (x, y, z) or an integer, or a function of the static values; always due
     cluster  CTAs of a cluster, written into the module (.reqnctapercluster)
     target   pins the module's target; without it the broadest that the forms allow
 
@@ -260,6 +279,13 @@ def kernel(
     """
     frame = sys._getframe(1)
     noted = location.mark(2)
+    missing = [f"{name}=" for name, given in (("grid", grid), ("block", block)) if given is None]
+    if missing or function is not None:
+        lacks = f"needs {' and '.join(missing)}" if missing else "takes no function"
+        raise TraceError(
+            f"pt.kernel {lacks}: write @pt.kernel(grid=…, block=…) above the function, blocks of the grid and threads "
+            "of a block" + location.quote(location.resolve(noted))
+        )
 
     def decorate(function: Callable[..., object]) -> Kernel:
         if not inspect.isfunction(function):
@@ -277,55 +303,7 @@ def kernel(
     return decorate
 
 
-# --- signatures -----------------------------------------------------------------------------------------------------
-def _described(
-    function: Callable[..., object], namespace: Mapping[str, object]
-) -> tuple[Plan, dict[str, object]]:
-    """The plan of the positional parameters, and the static parameters with their defaults."""
-    described: dict[str, object] = {}
-    statics: dict[str, object] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            statics[name] = parameter.default
-        elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-            if parameter.default is not parameter.empty:
-                raise TraceError(
-                    f"{function.__name__}: parameter {name!r} has a default, which only static (keyword-only) "
-                    "parameters may have: arguments of a launch are all given"
-                )
-            described[name] = _annotation(function, name, parameter.annotation, namespace)
-        else:
-            raise TraceError(
-                f"{function.__name__}: parameter {name!r} is {parameter.kind.description}; a kernel's parameters are "
-                "named one by one, static ones after a *"
-            )
-    return parameters.plan(described), statics
-
-
-def _annotation(function: Any, name: str, annotation: object, namespace: Mapping[str, object]) -> object:
-    if annotation is inspect.Parameter.empty:
-        raise TraceError(
-            f"{function.__name__}: parameter {name!r} has no annotation; write {name}: pt.Tensor(shape, dtype), a "
-            "dtype or pt.Pointer(dtype), or make it keyword-only if it is a static Python value"
-        )
-    if isinstance(annotation, str):
-        closure = inspect.getclosurevars(function).nonlocals
-        try:
-            annotation = eval(annotation, function.__globals__, {**namespace, **closure})  # noqa: S307
-        except Exception as error:
-            raise TraceError(
-                f"{function.__name__}: the annotation of {name!r}, {annotation!r}, fails: {error}"
-            ) from error
-    if get_origin(annotation) is Annotated:
-        inner = [item for item in get_args(annotation)[1:] if isinstance(item, (Tensor, TensorMap, Pointer))]
-        if len(inner) != 1:
-            raise TraceError(
-                f"{function.__name__}: Annotated parameter {name!r} needs one pt.Tensor(…) or pt.Pointer(…)"
-            )
-        return inner[0]
-    return annotation
-
-
+# --- grids and static values ------------------------------------------------------------------------------------------
 def _call(what: Any, known: Mapping[str, object], kernel_name: str, word: str) -> object:
     """Call a grid or block function with the values it names."""
     wanted = _asked(what) if _hashable(what) else _asked.__wrapped__(what)

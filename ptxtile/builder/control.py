@@ -196,7 +196,7 @@ class else_(Structure):
 
 # --- loops ----------------------------------------------------------------------------------------------------------
 class for_range(Structure):
-    """`with pt.for_range(lo, hi, step=1) as i:` a loop at run time.
+    """`with pt.for_range(lo, hi, step=1) as i:` a loop at run time; `pt.for_range(n)` is `pt.for_range(0, n)`.
 
     lo, hi   Python ints, constants or run-time values of one integer dtype, which is that of i (int32 if all are Python
              ints). Both are read once, before the loop.
@@ -208,9 +208,11 @@ class for_range(Structure):
 
     kind = "pt.for_range"
 
-    def __init__(self, lo: object, hi: object, step: int = 1) -> None:
+    def __init__(self, lo: object, hi: object = None, step: int = 1) -> None:
         trace = current("pt.for_range")
         super().__init__(trace)
+        if hi is None:
+            lo, hi = 0, lo
         if isinstance(step, bool) or not isinstance(step, int):
             raise OperandError(f"pt.for_range: step is a Python int, not {step!r}" + where(trace))
         if step == 0:

@@ -12,7 +12,7 @@ from ptxtile.builder.entry import block_shape, check_name, directives, extents
 from ptxtile.builder.trace import Launch, Trace, Traced
 from ptxtile.errors import TraceError
 from ptxtile.ir.inference import infer
-from ptxtile.ir.module import Item, Module
+from ptxtile.ir.module import Item, Module, Variable
 
 
 class Entry:
@@ -105,7 +105,8 @@ class ModuleBuilder:
         """The module so far: the entries whose blocks ended without an error."""
         items: list[Item] = []
         for traced in self._entries.values():
-            items.extend(traced.variables)
+            # a function of the driver's is declared once
+            items.extend(each for each in traced.variables if isinstance(each, Variable) or each not in items)
             items.append(traced.function)
         target, version = infer(items, target=self.target, version=self.version)
         return Module(version, target, tuple(items))

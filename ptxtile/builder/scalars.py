@@ -118,28 +118,28 @@ def _special(trace: Trace, name: str, low: int, high: int) -> Scalar:
     return found
 
 
-def thread_idx(axis: str) -> Scalar:
+def thread_idx(axis: str = "x") -> Scalar:
     """%tid of an axis, uint32: the thread's index in its block."""
     trace, index = current("pt.thread_idx"), _axis(axis, "pt.thread_idx")
     extent = trace.launch.block[index] or _MAX_BLOCK[index]
     return _special(trace, f"%tid.{axis}", 0, extent - 1)
 
 
-def block_idx(axis: str) -> Scalar:
+def block_idx(axis: str = "x") -> Scalar:
     """%ctaid of an axis, uint32: the block's index in the grid."""
     trace, index = current("pt.block_idx"), _axis(axis, "pt.block_idx")
     extent = trace.launch.grid[index] or _MAX_GRID[index]
     return _special(trace, f"%ctaid.{axis}", 0, extent - 1)
 
 
-def block_dim(axis: str) -> Scalar:
+def block_dim(axis: str = "x") -> Scalar:
     """%ntid of an axis, uint32: threads of a block; a constant where the kernel fixes it."""
     trace, index = current("pt.block_dim"), _axis(axis, "pt.block_dim")
     known = trace.launch.block[index]
     return uint32(known) if known is not None else _special(trace, f"%ntid.{axis}", 1, _MAX_BLOCK[index])
 
 
-def grid_dim(axis: str) -> Scalar:
+def grid_dim(axis: str = "x") -> Scalar:
     """%nctaid of an axis, uint32: blocks of the grid; a constant where the kernel fixes it."""
     trace, index = current("pt.grid_dim"), _axis(axis, "pt.grid_dim")
     known = trace.launch.grid[index]
@@ -199,7 +199,7 @@ def cluster_size() -> Scalar:
     )
 
 
-def cluster_idx(axis: str) -> Scalar:
+def cluster_idx(axis: str = "x") -> Scalar:
     """%cluster_ctaid of an axis, uint32: the block's index in its cluster (sm_90)."""
     trace, index = current("pt.cluster_idx"), _axis(axis, "pt.cluster_idx")
     extent = trace.launch.cluster[index] if trace.launch.cluster else 16

@@ -97,10 +97,10 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A finished entry, the module variables it needs, and the dynamic shared memory a launch must add (bytes)."""
+    """A finished entry, what the module declares for it, and the dynamic shared memory a launch must add (bytes)."""
 
     function: Function
-    variables: tuple[Variable, ...]
+    variables: tuple[Variable | Function, ...]
     dynamic_shared: int
 
 
@@ -131,6 +131,8 @@ class Trace:
         """The first block that an exception left."""
         self.assumptions: list[object] = []
         """The conditions that `pt.assume` took for granted."""
+        self.globals: list[Variable | Function] = []
+        """What the module must declare before this entry: texts, functions of the driver's."""
         self.directives: list[Directive] = []
         """What `pt.directive` said to the assembler about this entry."""
         self._plans: dict[Form, _Plan] = {}
@@ -353,7 +355,7 @@ class Trace:
             (),
             mark,
         )
-        return Traced(function, tuple(outside), self.shared.dynamic)
+        return Traced(function, (*outside, *self.globals), self.shared.dynamic)
 
     def _check_blocks(self) -> None:
         if self.block is not self.body:

@@ -40,6 +40,7 @@ def run(
     dynamic_shared: int = 0,
     stream: object = None,
     device: int | str | None = None,
+    programmatic: bool = False,
     sanitize: bool = True,
     seed: int = 0,
 ) -> None:
@@ -55,6 +56,7 @@ def run(
         grid, block, cluster, dynamic_shared: see `geometry.geometry`.
         stream: where to launch on a GPU; the legacy default stream if None.
         device: a CUDA ordinal or "emulator"; see `machine.choose` for the default.
+        programmatic: the grid may start before the one ahead of it has ended (programmatic dependent launch).
         sanitize, seed: for the emulator.
 
     Raises:
@@ -63,7 +65,7 @@ def run(
         EmulatorError: the emulator stopped the program.
     """
     entry = entry_of(module, name)
-    shape = geometry(entry.function, grid, block, cluster, dynamic_shared)
+    shape = geometry(entry.function, grid, block, cluster, dynamic_shared, programmatic=programmatic)
     launch(entry, arguments, shape, stream=stream, device=device, sanitize=sanitize, seed=seed)
 
 

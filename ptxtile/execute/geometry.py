@@ -124,6 +124,9 @@ def geometry(
     group = _cluster(function, blocks, cluster)
     if isinstance(dynamic_shared, bool) or not isinstance(dynamic_shared, int) or dynamic_shared < 0:
         raise OperandError(f"dynamic_shared is a count of bytes, not {dynamic_shared!r}")
+    for word, flag in (("programmatic", programmatic), ("cooperative", cooperative)):
+        if not isinstance(flag, bool):
+            raise OperandError(f"{word} is True or False, not {flag!r}")
     made = Geometry(blocks, shape, group, dynamic_shared, programmatic, cooperative)
     _check_directives(function, made)
     return made

@@ -209,6 +209,15 @@ class Module:
 
         return write(self)
 
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        """Pickled as its text: lines of Python are lost, which take no part in equality."""
+        from ptxtile.ir.reader import parse
+
+        return parse, (str(self),)
+
+    def __deepcopy__(self, memo: object) -> Module:
+        return self
+
     @property
     def functions(self) -> tuple[Function, ...]:
         """Every .entry and .func, in order."""
