@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxtile.emulator import numeric_float as nf
-from ptxtile.emulator.numeric import E4M3, E5M2, F16, F32, F64, FORMATS, unpack
+from ptxtile.emulator.numeric import E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, F64, FORMATS, unpack
 from ptxtile.emulator.widths import Bits
 
 Doubles = NDArray[np.float64]
@@ -31,7 +31,9 @@ FRACTION_FP8 = 13
 """The same for the eight-bit floats of wgmma, whose result has no more mantissa bits either."""
 CHUNK = 1 << 21
 """Products that are held at once."""
-FLOATS = frozenset({"f16", "bf16", "tf32", "e4m3", "e5m2"})
+FLOATS = frozenset({"f16", "bf16", "tf32", "e4m3", "e5m2", "e2m3", "e3m2", "e2m1"})
+SMALL = {"e4m3": E4M3, "e5m2": E5M2, "e2m3": E2M3, "e3m2": E3M2, "e2m1": E2M1}
+"""Formats of eight bits and fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Factor:
 
 
 def factor(bits: Bits, kind: str, held: str = "") -> Factor:
-    """Encodings of a type ("f16", "bf16", "tf32", "e4m3", "e5m2", "f32") as factors or addends.
+    """Encodings of a type (of FLOATS, or "f32") as factors or addends.
 
     held   the type that they are converted to before, whose subnormals may be fewer; "" for `kind`
     """
@@ -71,16 +73,16 @@ def sparse_factor(bits: Bits, kind: str, present: NDArray[np.bool_] | None, held
 def _values(bits: Bits, kind: str) -> Doubles:
     if kind == "tf32":
         return nf.to_double(np.bitwise_and(bits, np.uint32(0xFFFFE000)), F32)
-    if kind in ("e4m3", "e5m2"):
+    if kind in SMALL:
         return _table(kind)[bits]
     return nf.to_double(bits, FORMATS[kind])
 
 
 @cache
 def _table(kind: str) -> Doubles:
-    """All values of an eight-bit format."""
-    codes = np.arange(256, dtype=np.uint8)
-    parts = unpack(codes, E4M3 if kind == "e4m3" else E5M2)
+    """All values of a small format."""
+    codes = np.arange(1 << SMALL[kind].bits, dtype=np.uint8)
+    parts = unpack(codes, SMALL[kind])
     magnitude = np.ldexp(parts.significand.astype(np.float64), (parts.exponent - 63).astype(np.int64))
     magnitude = np.where(parts.zero, 0.0, magnitude)
     magnitude = np.where(parts.infinite, np.inf, magnitude)

@@ -47,6 +47,7 @@ class TensorMemory:
     live    by CTA: its allocations
     freed   by CTA and column: the instruction that freed it last
     closed  CTAs that have given up the right to allocate, with the instruction
+    flights the cells that work in flight will write
     wanted, granted   by CTA of a pair: columns asked for with .cta_group::2, and the column it got
     """
 
@@ -58,6 +59,7 @@ class TensorMemory:
         self.closed: dict[int, Site] = {}
         self.wanted: dict[int, int] = {}
         self.granted: dict[int, int] = {}
+        self.flights: list[Cells] = []
         self._store: Store | None = None
 
     @property

@@ -21,6 +21,7 @@ MODULES = (
     "mma",
     "matrices",
     "wgmma",
+    "tcgen05",
     "wmma",
     "video",
 )
