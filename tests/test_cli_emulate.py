@@ -148,12 +148,14 @@ def test_trace(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = run(capsys, question)
     assert (status, err) == (
         0,
-        "line 12: fma.rn.f32 %f3, %f1, %f2, %f3  [thread (0, 0, 0) of CTA (0, 0, 0) and 2 more]\n"
-        "    %f3: 0.0 1.0 2.0\n"
-        "    %r1: 0 1 2\n"
-        "line 13: st.global.f32 [%rd2], %f3  [thread (0, 0, 0) of CTA (0, 0, 0) and 2 more]\n"
-        "    %f3: 0.0 2.0 4.0\n"
-        "    %r1: 0 1 2\n",
+        (
+            "line 12: fma.rn.f32 %f3, %f1, %f2, %f3  [thread (0, 0, 0) of CTA (0, 0, 0) and 2 more]\n"
+            "    %f3: 0.0 1.0 2.0\n"
+            "    %r1: 0 1 2\n"
+            "line 13: st.global.f32 [%rd2], %f3  [thread (0, 0, 0) of CTA (0, 0, 0) and 2 more]\n"
+            "    %f3: 0.0 2.0 4.0\n"
+            "    %r1: 0 1 2\n"
+        ),
     )
     _, _, err = run(capsys, "two.ptx --entry nothing --trace")
     assert err == "line 16: ret  [thread (0, 0, 0) of CTA (0, 0, 0) and 63 more]\n"

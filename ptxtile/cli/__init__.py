@@ -8,8 +8,8 @@
     ptxtile measure 'fma.*' --json fma.jsonl      what instructions cost, on the GPU here
     ptxtile doctor                                what this installation has
 
-Exit status: 0 yes; 1 no (a spelling or a module is invalid, nothing matches, a kernel was stopped); 2 the question itself is wrong. With
-`--json` the answer is one JSON document on standard output, described in `docs/cli.md`.
+Exit status: 0 yes; 1 no (a spelling or a module is invalid, nothing matches, a kernel was stopped); 2 the question
+itself is wrong. With `--json` the answer is one JSON document on standard output, described in `docs/cli.md`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,10 @@ _MAKERS = ("zeros", "ones", "arange", "random")
 _WHOLE = {f"{sign}{bits}": bits for sign in "sub" for bits in (8, 16, 32, 64)}
 _KINDS = {
     **_WHOLE,
-    **{"f16": 16, "bf16": 16, "f32": 32, "f64": 64},
+    "f16": 16,
+    "bf16": 16,
+    "f32": 32,
+    "f64": 64,
 }
 _SHOWN = 8
 _LISTED = 4096

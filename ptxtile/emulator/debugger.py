@@ -142,5 +142,5 @@ def _same_file(file: str, given: str) -> bool:
 
 def _stop(moment: Moment) -> None:
     """Where a debugger finds itself: `moment` is what to look at."""
-    print(moment, file=sys.stderr)
+    sys.stderr.write(f"{moment!r}\n")
     breakpoint()

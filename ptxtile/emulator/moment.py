@@ -24,7 +24,7 @@ Values = NDArray[Any]
 
 
 def kind_of(name: str) -> np.dtype[Any]:
-    """The NumPy type that shows values of a PTX type: float32 for .f32, int16 for .s16, bool for .pred, else unsigned."""
+    """The NumPy type for values of a PTX type: float32 for .f32, int16 for .s16, bool for .pred, else unsigned."""
     bits = max(bits_of(name), 8)
     if name in ("f16", "f32", "f64"):
         return np.dtype(f"<f{bits // 8}")
@@ -137,7 +137,7 @@ class Moment:
         return own.reshape(self._lanes.wave.ctas, -1)[:, : spaces.shared_size].copy()
 
     def variable(self, name: str) -> Values:
-        """A variable of the text by its name: (CTAs, *shape) of a .shared one, its own shape of a .global or .const one.
+        """A variable by its name: (CTAs, *shape) of a .shared one, its own shape of a .global or .const one.
 
         An open array (`.extern .shared x[]`) is what the launch gave it. Raises EmulatorError where there is none.
         """

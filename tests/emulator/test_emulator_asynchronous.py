@@ -126,11 +126,15 @@ def test_transactions_hold_a_phase_open(run, fail):
     error = fail(body.replace("BYTES", "32"), list(_arrays()))
     assert error.kind == "deadlock"
     assert str(error).splitlines()[2:] == [
-        "  32 threads (thread (0, 0, 0) of CTA (0, 0, 0), …) poll at line 20: "
-        "mbarrier.try_wait.parity.shared.b64 %p2, [%r9], 0",
-        "    waits for a phase of parity 0 of the mbarrier at shared offset 512 of CTA (0, 0, 0) (from line 14: "
-        "@%p1 mbarrier.init.shared.b64 [%r9], 1), which is in phase 0 and lacks 0 of 1 arrivals and 32 bytes that "
-        "were expected and did not come",
+        (
+            "  32 threads (thread (0, 0, 0) of CTA (0, 0, 0), …) poll at line 20: "
+            "mbarrier.try_wait.parity.shared.b64 %p2, [%r9], 0"
+        ),
+        (
+            "    waits for a phase of parity 0 of the mbarrier at shared offset 512 of CTA (0, 0, 0) (from line 14: "
+            "@%p1 mbarrier.init.shared.b64 [%r9], 1), which is in phase 0 and lacks 0 of 1 arrivals and 32 bytes that "
+            "were expected and did not come"
+        ),
     ]
 
 

@@ -158,8 +158,10 @@ def test_what_is_no_breakpoint(wrong):
         pass
     assert (caught.value.kind, str(caught.value)) == (
         "launch",
-        f"{wrong!r} is no breakpoint: give a line of the PTX text, such as 12, or of Python, such as "
-        '"kernel.py:30"',
+        (
+            f"{wrong!r} is no breakpoint: give a line of the PTX text, such as 12, or of Python, such as "
+            '"kernel.py:30"'
+        ),
     )
 
 
