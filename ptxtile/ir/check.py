@@ -7,7 +7,7 @@ from typing import Optional, Union
 
 from ptxtile import isa
 from ptxtile.errors import Diagnostic, FormError
-from ptxtile.ir import module as m
+from ptxtile.ir import calls, module as m
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.demand import MOST_BYTES, Demand, instruction_demands, item_demands, parameter_bytes
 from ptxtile.ir.inference import needs
@@ -66,6 +66,7 @@ class _Check:
         place = self._availability(reading, module)
         if place is not None:
             self._uses(reading, *place)
+        self._calls(reading, module)
         if not self.faults:
             return []
         lines = Lines(self.text)
@@ -123,6 +124,15 @@ class _Check:
                 self._record(record, position, target, version, seen)
             elif isinstance(record, Form):
                 self._form(record, position, target, version, seen)
+
+    def _calls(self, reading: Reading, module: m.Module) -> None:
+        places = {
+            id(record): position
+            for position, record in reading.uses
+            if type(record) is Instruction and record.form.opcode == "call"
+        }
+        for call, message in calls.mismatches(module) if places else ():
+            self.faults.append(Fault(message, self._spelled(places[id(call)])))
 
     def _instruction(
         self, record: Instruction, position: int, target: str, version: int, seen: set[object]

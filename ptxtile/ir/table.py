@@ -7,7 +7,7 @@ from typing import Optional
 
 from ptxtile import isa
 from ptxtile.errors import FormError, OperandError
-from ptxtile.ir.operand import Address, Arguments, Float, Integer, Operand, Symbol
+from ptxtile.ir.operand import Address, Arguments, Float, Integer, Operand, Symbol, Vector
 from ptxtile.isa.form import Form, Signature
 
 # What a text may spell is without end; a memo of it is not.
@@ -59,16 +59,21 @@ def is_limited(signature: Signature) -> bool:
     limited = _limited.get(id(signature))
     if limited is None:
         limited = _limited[id(signature)] = any(
-            each.bounds or each.choices or each.multiple > 1 for each in signature.operands
+            each.limited or any(one.limited for one in each.elements) for each in signature.operands
         )
     return limited
 
 
 def check_literals(form: Form, signature: Signature, operands: tuple[Operand, ...]) -> None:
     """Hold integer literals against the limits of a signature; OperandError for one outside."""
-    isa.check_literals(
-        form, signature, [each.value if isinstance(each, Integer) else None for each in operands]
-    )
+    isa.check_literals(form, signature, list(map(_value, operands)))
+
+
+def _value(operand: Operand) -> object:
+    """An integer literal's value, those of a vector's elements, or None."""
+    if type(operand) is Integer:
+        return operand.value
+    return tuple(map(_value, operand.elements)) if type(operand) is Vector else None
 
 
 def out_of_range(form: Form, operands: tuple[Operand, ...]) -> Optional[int]:
@@ -77,10 +82,9 @@ def out_of_range(form: Form, operands: tuple[Operand, ...]) -> Optional[int]:
         signature = isa.bind(form, tuple([each.shape for each in operands]))
     except OperandError:
         return None
-    for place, operand in enumerate(operands):
-        alone = [None] * place + [operand.value if isinstance(operand, Integer) else None]
+    for place in range(len(operands)):
         try:
-            isa.check_literals(form, signature, alone)
+            check_literals(form, signature, operands[: place + 1])
         except OperandError:
             return place
     return None

@@ -117,14 +117,15 @@ def _mixed(operand: Operand, parts: Sequence[Shape]) -> bool:
     """Whether the elements are of several types, among them a register of bit-size type that fits: then the assembler
     takes the whole for a vector of that type, whatever else of its width is in it; in what is read, literals too.
     """
-    bit = next((each for each in parts if each in ("b16", "b32", "b64") and each in operand.registers), None)
+    bits = ("b8", "b16", "b32", "b64")
+    bit = next((each for each in parts if each in bits and each in operand.registers), None)
     if bit is None or operand.elements or (parts[0] in _LITERALS and operand.type in _HALVES):
         return False
     width = types.REGISTER_BITS[str(bit)]
     others = {each for each, bits in types.REGISTER_BITS.items() if bits == width or (bits, width) == (1, 32)}
     if operand.strict:
         others.discard("pred")
-    if operand.role == "in":
+    if operand.role == "in" and not operand.pure:
         others |= _LITERALS
     if operand.sink:
         others.add("_")
@@ -182,25 +183,38 @@ def _base(operand: Operand, shape: Shape) -> bool:
 
 
 def check_literals(form: Form, signature: Signature, values: Sequence[object]) -> None:
-    """Check integer literals against `bounds`, `choices` and `multiple`.
+    """Check integer literals against `bounds`, `choices`, `multiple` and `most`.
 
-    `values` has one entry an operand: the integer, or anything else where there is none to check.
-    OperandError otherwise.
+    `values` has one entry an operand: the integer, a tuple of the like for a vector, or anything else where
+    there is none to check. OperandError otherwise.
     """
     for number, (operand, value) in enumerate(zip(signature.operands, values), 1):
-        if not isinstance(value, int) or isinstance(value, bool):
-            continue
-        if operand.choices and value not in operand.choices:
-            wanted = "one of " + ", ".join(map(str, operand.choices))
-        elif operand.bounds is not None and not operand.bounds[0] <= value <= operand.bounds[1]:
-            wanted = f"{operand.bounds[0]} to {operand.bounds[1]}"
-        elif value % operand.multiple:
-            wanted = f"a multiple of {operand.multiple}"
+        where = f"{form.spelling}: operand {number}"
+        if isinstance(value, tuple):
+            for place, (one, each) in enumerate(zip(elements(operand), value), 1):
+                _check_literal(f"{where}, element {place}", one, each, signature, values)
         else:
-            continue
-        raise OperandError(
-            f"{form.spelling}: operand {number} ({operand.name}) is {value}, but must be {wanted}"
-        )
+            _check_literal(where, operand, value, signature, values)
+
+
+def _check_literal(
+    where: str, operand: Operand, value: object, signature: Signature, values: Sequence[object]
+) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return
+    if operand.choices and value not in operand.choices:
+        several = "one of " if len(operand.choices) > 1 else ""
+        wanted = several + ", ".join(map(str, operand.choices))
+    elif operand.bounds is not None and not operand.bounds[0] <= value <= operand.bounds[1]:
+        wanted = f"{operand.bounds[0]} to {operand.bounds[1]}"
+    elif value % operand.multiple:
+        wanted = f"a multiple of {operand.multiple}"
+    else:
+        limit = next((v for each, v in zip(signature.operands, values) if each.name == operand.most), None)
+        if not isinstance(limit, int) or value <= limit:
+            return
+        wanted = f"no more than {operand.most}, which is {limit}"
+    raise OperandError(f"{where} ({operand.name}) is {value}, but must be {wanted}")
 
 
 def _message(form: Form, shapes: tuple[Shape, ...]) -> str:

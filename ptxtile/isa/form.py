@@ -65,7 +65,9 @@ class Operand:
     literals   the kinds of literal that may stand here: "int", "f32", "f64"
     choices    the only integers that may stand here, empty if any within `bounds`
     multiple   an integer here is a multiple of this
+    most       an integer here is no more than the one at the operand of this name; "" if there is no such limit
     strict     no predicate may be among the elements of a vector, as elsewhere the assembler allows
+    pure       no literal may be among registers of bit-size type in a vector, as elsewhere the assembler allows
     loose      a value, or a vector of 1, 2 or 4 elements, that is as wide in all may stand here too
     """
 
@@ -93,6 +95,13 @@ class Operand:
     multiple: int = 1
     loose: bool = False
     strict: bool = False
+    pure: bool = False
+    most: str = ""
+
+    @property
+    def limited(self) -> bool:
+        """Whether some integers may not stand here, though the type has them."""
+        return bool(self.choices) or self.bounds is not None or self.multiple > 1 or bool(self.most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,8 +212,9 @@ def _declare(parts: list[Node]) -> list[Raw]:
     attributes: list[Raw] = []
     for part in parts[2:-1]:
         rule = _rule(part)
-        if rule in ("flag", "range", "among", "multiple"):
-            values: list[Raw] = [str(v) if rule == "flag" else int(str(v), 0) for v in part.children]
+        if rule in ("flag", "range", "among", "multiple", "most"):
+            words = rule in ("flag", "most")
+            values: list[Raw] = [str(v) if words else int(str(v), 0) for v in part.children]
             attributes.append([rule, *values])
         else:
             kind = _kind(part)

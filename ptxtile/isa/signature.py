@@ -196,6 +196,7 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
     bounds = next((tuple(each[1:]) for each in declared.attributes if each[0] == "range"), None)
     choices = next((tuple(each[1:]) for each in declared.attributes if each[0] == "among"), ())
     multiple = next((each[1] for each in declared.attributes if each[0] == "multiple"), 1)
+    most = next((each[1] for each in declared.attributes if each[0] == "most"), "")
     return Operand(
         name=name,
         role=cast("object", role),  # type: ignore[arg-type]
@@ -216,6 +217,8 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         multiple=multiple,
         loose="loose" in flags,
         strict="strict" in flags,
+        pure="pure" in flags,
+        most=most,
     )
 
 
@@ -227,6 +230,8 @@ def _registers(known: types.Type, declared: Declaration) -> frozenset[str]:
     if {"wide", "loose"} <= flags:
         return frozenset(types.REGISTER_BITS) - {"pred"}
     registers = types.wider(known.name) if "wide" in flags else known.registers
+    if "predicate" in flags:
+        registers |= {"pred"}
     return registers - _FLOATS if "integer" in flags else registers
 
 

@@ -73,11 +73,11 @@ def wider(name: str) -> frozenset[str]:
     """The register types that may stand for type `name` where a wider register may: ld, st, cvt.
 
     A bit-size type takes every register at least as wide (bits, integers, floats), an integer type bits and
-    integers, a floating point type its own and bits.
+    integers, a floating point type, `.f16x2` among them, its own and bits.
     """
     known = all_types()[name]
     kind = known.kind
-    if kind not in ("b", "u", "s", "f") or known.count > 1 or known.bits == 128:
+    if kind not in ("b", "u", "s", "f") or (known.count > 1 and name != ".f16x2") or known.bits == 128:
         return known.registers
     allowed = {"b": "busf", "u": "bus", "s": "bus", "f": "b"}[kind]
     more = {r for r, bits in REGISTER_BITS.items() if bits >= known.bits and r[0] in allowed and r != "pred"}

@@ -106,3 +106,32 @@ def test_literal_ranges() -> None:
     with pytest.raises(OperandError) as error:
         check_literals(made, signature, (None, 0, 5))
     assert str(error.value) == "op.u32: operand 3 (m) is 5, but must be one of 4, 8"
+
+
+def test_literals_in_vectors_are_checked_too() -> None:
+    form = validate(
+        "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0"
+    )
+    (signature,) = form.signatures
+    values = [None, None, None, None, None, (2, 1), None, (0, 3)]
+    check_literals(form, signature, values)
+    with pytest.raises(OperandError) as error:
+        check_literals(form, signature, [*values[:5], (2, 3), *values[6:]])
+    assert str(error.value) == (f"{form.spelling}: operand 6, element 2 (thread_a) is 3, but must be 0 to 1")
+    with pytest.raises(OperandError) as error:
+        check_literals(form, signature, [*values[:7], (3, 0)])
+    assert str(error.value) == (
+        f"{form.spelling}: operand 8, element 1 (byte_b) is 3, but must be one of 0, 2"
+    )
+
+
+def test_a_literal_limited_by_another_operand() -> None:
+    form = validate("cp.async.ca.shared.global")
+    signature = next(each for each in form.signatures if each.operands[-1].name == "src_size")
+    check_literals(form, signature, [None, None, 8, 8])
+    check_literals(form, signature, [None, None, None, 16])
+    with pytest.raises(OperandError) as error:
+        check_literals(form, signature, [None, None, 8, 9])
+    assert str(error.value) == (
+        "cp.async.ca.shared.global: operand 4 (src_size) is 9, but must be no more than size, which is 8"
+    )
