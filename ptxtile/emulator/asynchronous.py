@@ -42,6 +42,7 @@ class Operation:
     group      by thread: the number of its commit group, OPEN until committed
     take       reads the source, for work whose source may be free before it is done; called once, before `effect`
     time       when it was issued, in the sanitizer's count
+    serial     how many came before it in the wave
     uses       CTAs of the wave whose shared memory it reads or writes
     """
 
@@ -54,6 +55,7 @@ class Operation:
     take: Callable[[], None] | None = None
     time: int = 0
     uses: frozenset[int] = frozenset()
+    serial: int = 0
 
     def finish(self, positions: NDArray[np.intp]) -> None:
         """Read the source, if that has not been done, and do the rest for the threads at these positions."""
@@ -81,6 +83,7 @@ class Operation:
             self.take,
             self.time,
             self.uses,
+            self.serial,
         )
 
 
@@ -92,6 +95,7 @@ class Pending:
         self.chooser = chooser
         self.operations: list[Operation] = []
         self.committed: dict[Mechanism, NDArray[np.int64]] = {}
+        self.started = 0
 
     def start(
         self,
@@ -107,7 +111,10 @@ class Pending:
         group = np.full(len(threads), OPEN, np.int64)
         ordering = self.wave.machine.ordering
         time = 0 if ordering is None else ordering.now
-        self.operations.append(Operation(site, threads, effect, proxy, mechanism, group, take, time, uses))
+        self.started += 1
+        self.operations.append(
+            Operation(site, threads, effect, proxy, mechanism, group, take, time, uses, self.started)
+        )
 
     def _groups(self, mechanism: Mechanism) -> NDArray[np.int64]:
         """By thread: how many groups it has committed."""
@@ -145,9 +152,13 @@ class Pending:
                 issued.update(dict.fromkeys(operation.threads.tolist(), operation.time))
         return issued
 
-    def wait_all(self, threads: Threads, mechanism: Mechanism) -> dict[int, int]:
-        """Complete everything that these threads started, committed or not: when the last was issued, by thread."""
-        return self._complete(mechanism, threads, lambda op: np.ones(len(op.threads), np.bool_))
+    def wait_all(self, threads: Threads, mechanism: Mechanism, until: int | None = None) -> dict[int, int]:
+        """Complete everything that these threads started, committed or not: when the last was issued, by thread.
+
+        until   only what is among the first so many operations of the wave
+        """
+        last = self.started if until is None else until
+        return self._complete(mechanism, threads, lambda op: np.full(len(op.threads), op.serial <= last))
 
     def committed_groups(self, thread: int, mechanism: Mechanism) -> int:
         """How many groups this thread has committed."""

@@ -66,9 +66,24 @@ class Barriers:
                 f"barrier {int(waiting.barrier[position])} does not exist: 0 to 15 do", waiting, position
             )
         self._check_count(waiting)
+        for part in self._in_turn(waiting):
+            self.waiting.append(part)
+            keys = self.wave.cta[part.threads] * COUNT + part.barrier
+            self._complete(np.unique(keys))
+
+    def _in_turn(self, waiting: Waiting) -> list[Waiting]:
+        """The same arrivals, warp after warp where they are more than a barrier's count: those left over wait on."""
+        if not (waiting.wanted > 0).any():
+            return [waiting]
+        wave = self.wave
+        keys = wave.cta[waiting.threads] * COUNT + waiting.barrier
         self.waiting.append(waiting)
-        keys = self.wave.cta[waiting.threads] * COUNT + waiting.barrier
-        self._complete(np.unique(keys))
+        there = self._padded(wave.ctas * COUNT)[keys]
+        self.waiting.pop()
+        if (there <= waiting.wanted).all():
+            return [waiting]
+        warps = wave.tid[waiting.threads] // 32
+        return [_part(waiting, np.flatnonzero(warps == warp)) for warp in np.unique(warps).tolist()]
 
     def recount(self, threads: Threads) -> None:
         """These threads have ended: barriers that waited for them may be complete."""

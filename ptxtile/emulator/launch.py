@@ -219,7 +219,7 @@ def _check(launched: Launch) -> None:
             raise EmulatorError(
                 f"the entry allows at most {most} threads a CTA, not {threads}", kind="launch"
             )
-    shared = launched.program.static_shared + launched.dynamic_shared
+    shared = launched.program.static_bytes + launched.dynamic_shared
     if launched.dynamic_shared < 0 or shared > windows.SHARED_LIMIT:
         raise EmulatorError(
             f"{shared} bytes of shared memory; {windows.SHARED_LIMIT} is the most", kind="launch"

@@ -15,10 +15,12 @@ import numpy as np
 from ptxtile.emulator.lanes import Threads
 from ptxtile.emulator.ordering import Claims, union
 from ptxtile.emulator.program import Site
-from ptxtile.emulator.report import at_line, stop
+from ptxtile.emulator.report import at_line, fault, stop
 
 if TYPE_CHECKING:
+    from ptxtile.emulator.lanes import Lanes
     from ptxtile.emulator.machine import Wave
+    from ptxtile.emulator.memory import Offsets
 
 MOST = (1 << 20) - 1
 """The largest count of arrivals, and of bytes either way."""
@@ -126,6 +128,20 @@ class MBarriers:
                 count = len(threads)
                 who, when = np.full(count, barrier.creator[0]), np.full(count, barrier.creator[1])
                 barrier.visible = bool(ordering.knows(threads, who, when).any())
+
+    def overwritten(self, lanes: Lanes, offsets: Offsets, width: int) -> None:
+        """Threads store into shared memory: stop if an object lies there that was not invalidated."""
+        first, last = int(offsets.min()) - 8, int(offsets.max()) + width
+        for offset, barrier in self.objects.items():
+            if not first < offset < last:
+                continue
+            hit = np.flatnonzero((offsets < offset + 8) & (offset < offsets + width))
+            if len(hit):
+                text = (
+                    "mbarrier: a store to the memory of an mbarrier that is in use; mbarrier.inval must come before "
+                    "the memory serves another purpose"
+                )
+                raise fault("mbarrier", text, lanes, int(hit[0]), f"initialised at {at_line(barrier.site)}")
 
     def check_end(self) -> None:
         """All threads have ended: bytes that are still expected, or came unexpected, are a mistake in a count."""

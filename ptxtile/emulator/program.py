@@ -31,6 +31,8 @@ ENDS = frozenset({"ret", "exit", "trap"})
 BRANCHES = frozenset({"bra", "brx"})
 POLLS = frozenset({"atom", "mbarrier", "nanosleep", "clusterlaunchcontrol", "red"})
 ASSUMES = "$assume_"
+RED_ZONE = 16
+"""Bytes at least between two .shared variables, and before dynamic shared memory, that nobody may touch."""
 STRONG = frozenset({".volatile", ".relaxed", ".acquire", ".mmio"})
 
 
@@ -125,7 +127,9 @@ class Code:
 class Program:
     """A module made ready to run.
 
-    static_shared   bytes of .shared variables with a size, from windows.SHARED_START; dynamic shared memory follows
+    static_shared   bytes from windows.SHARED_START to where dynamic shared memory begins
+    static_bytes    those of them that .shared variables with a size take, as a device counts them
+    shared_places   .shared variables with a size, by address; bytes between them belong to nobody
     variables       .global and .const variables of the module, to be placed when it is loaded
     """
 
@@ -135,6 +139,8 @@ class Program:
     places: dict[str, Place]
     variables: tuple[Variable, ...]
     functions: dict[str, int]
+    static_bytes: int = 0
+    shared_places: tuple[Place, ...] = ()
 
     def code(self, name: str) -> Code:
         """The function of that name, or an EmulatorError that lists the names there are."""
@@ -193,11 +199,15 @@ def prepare(module: Module, lines: Sequence[int] = ()) -> Program:
 
 
 class _SharedLayout:
-    """Places .shared variables one after another; open arrays all start where the sized ones end (PTX ISA 5.1.7)."""
+    """Places .shared variables one after another; open arrays all start where the sized ones end (PTX ISA 5.1.7).
+
+    Between two variables lie a few bytes that belong to nobody, so that an index that is off by one is seen.
+    """
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.end = windows.SHARED_START
+        self.end = self.packed = windows.SHARED_START
+        self.placed: list[Place] = []
         self.open: list[tuple[Variable, dict[str, Place]]] = []
 
     def add(self, variable: Variable, places: dict[str, Place] | None = None) -> None:
@@ -206,19 +216,24 @@ class _SharedLayout:
         if size == 0:
             self.open.append((variable, names))
             return
-        address = align_up(self.end, alignment_of(variable))
+        alignment = alignment_of(variable)
         for name in _numbered(variable.name, variable.count):
+            address = align_up(self.end + (RED_ZONE if self.placed else 0), alignment)
             names[name] = Place("shared", address, size, name)
-            address = align_up(address + size, alignment_of(variable))
-            self.end = names[name].address + size
+            self.placed.append(names[name])
+            self.end = address + size
+            self.packed = align_up(self.packed, alignment) + size
 
     def close(self) -> None:
         alignment = max([16, *(alignment_of(variable) for variable, _ in self.open)])
+        self.program.shared_places = tuple(self.placed)
         if self.open:
-            self.end = align_up(self.end, alignment)
+            self.end = align_up(self.end + (RED_ZONE if self.placed else 0), alignment)
+            self.packed = align_up(self.packed, alignment)
         for variable, names in self.open:
             names[variable.name] = Place("shared", self.end, 0, variable.name)
         self.program.static_shared = self.end - windows.SHARED_START
+        self.program.static_bytes = self.packed - windows.SHARED_START
 
 
 def _numbered(name: str, count: int | None) -> tuple[str, ...]:

@@ -118,6 +118,23 @@ class Proxies:
             store, granules, first, last, actor.agent, self.ordering.now, actor.lanes.step.site, thread
         )
 
+    def hold(self, key: Hashable, store: Store, offsets: Offsets, lanes: Lanes) -> None:
+        """Copies of the generic proxy will read the granules at these offsets, until `forget`: nobody may write there.
+
+        lanes   a thread that started them
+        """
+        granules = np.unique(offsets >> 2)
+        self.readings[key] = Reading(
+            store,
+            granules,
+            int(granules[0]),
+            int(granules[-1]),
+            IN_FLIGHT,
+            self.ordering.now,
+            lanes.step.site,
+            int(self.ordering.id[lanes.threads[0]]),
+        )
+
     def forget(self, key: Hashable) -> None:
         """The reading with this key is over, and nobody needs to know."""
         self.readings.pop(key, None)

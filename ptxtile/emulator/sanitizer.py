@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,8 +88,9 @@ class Sanitizer:
             self.ordering.acquire(part, strength)
         per_value = max(1, width // max(len(values), 1) // races.grain)
         for number, shift in enumerate(range(0, width, races.grain)):
-            value = values[number // per_value] if values else None
-            self._write(races, part.index(races.grain, shift), part.lanes, strength, value)
+            which = number // per_value
+            same = _Same(part, which * (width // len(values)), values[which]) if values else None
+            self._write(races, part.index(races.grain, shift), part.lanes, strength, same)
         if strength.release or (strength.scope and self.ordering.fences) or self.ordering.released:
             self.ordering.release(part, strength)
 
@@ -206,7 +208,7 @@ class Sanitizer:
         cells.cta[granules[mixed | different]] = -1
 
     def _write(
-        self, races: Races, index: Index, lanes: Lanes, strength: Strength, value: Bits | None
+        self, races: Races, index: Index, lanes: Lanes, strength: Strength, value: _Same | None
     ) -> None:
         me = self.id[lanes.where]
         writers = races.writes.owner[index]
@@ -214,14 +216,16 @@ class Sanitizer:
         readers = races.reads.owner[index]
         others = (readers != NOBODY) & (readers != me + 1)
         granules = _spelt(index)
+        site = self.site_number(lanes.step.site)
         if suspects.any():
             positions = np.flatnonzero(suspects)
-            self._refuse(
-                races.writes.event(granules[positions]), lanes, positions, strength, "writes", "wrote"
-            )
+            event = races.writes.event(granules[positions])
+            if value is not None and not strength.scope:
+                other = ~((event.site == site) & (event.strength == 0) & value.stays(positions))
+                event, positions = event.at(np.flatnonzero(other)), positions[other]
+            self._refuse(event, lanes, positions, strength, "writes", "wrote")
         if others.any():
             self._check_readers(races, granules, lanes, strength, np.flatnonzero(others))
-        site = self.site_number(lanes.step.site)
         ctas = self.wave.number[self.wave.cta[lanes.where]] + 1
         races.writes.set(index, me + 1, ctas, self.ordering.now, site, strength.scope)
         races.reads.owner[index] = NOBODY
@@ -229,9 +233,8 @@ class Sanitizer:
         if not strength.scope and value is not None and not isinstance(index, slice):
             together = races.writes.owner[granules] != me + 1
             if together.any():
-                self._same_value(
-                    granules, lanes, value, np.flatnonzero(np.isin(granules, granules[together]))
-                )
+                crowded = np.flatnonzero(np.isin(granules, granules[together]))
+                self._same_value(granules, lanes, value.value, crowded)
 
     def _same_value(self, granules: Offsets, lanes: Lanes, value: Bits, positions: Threads) -> None:
         """Threads that write one place in one instruction must write the same value: then no order matters."""
@@ -311,6 +314,23 @@ class Sanitizer:
             )
         strong: Flags = (scope > 0) & (wide | same_cta)
         return strong
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """What is about to be written: `value`, `shift` bytes from each thread's offset."""
+
+    part: Part
+    shift: int
+    value: Bits
+
+    def stays(self, positions: Threads) -> Flags:
+        """Where memory holds this value already: writing it once more, at the same instruction, harms nobody."""
+        width = self.value.dtype.itemsize * (self.value.shape[1] if self.value.ndim > 1 else 1)
+        places = (self.part.offsets[positions] + self.shift) // width
+        found = self.part.store.gather(places, width)
+        same: Flags = found == self.value[positions]
+        return same if same.ndim == 1 else same.all(axis=1)
 
 
 def _spelt(index: Index) -> Offsets:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ptxtile.emulator import windows
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.memory import GRAIN, Addresses, Index, Memory, Offsets, Store
+from ptxtile.emulator.program import RED_ZONE, Program
 from ptxtile.emulator.report import count_of, fault
 from ptxtile.emulator.tensor_memory import TensorMemory
 
@@ -67,6 +68,7 @@ class Spaces:
         self.shared_size = wave.shared_size
         self.shared_stride = -(-max(self.shared_size, 1) // GRAIN) * GRAIN
         self.shared = Store("shared memory", 0, self.shared_stride * wave.ctas, written=not sanitize)
+        self.gaps = gaps_of(wave.launch.program, self.shared_size)
         self.local_size = wave.local_size
         self.local_stride = -(-max(self.local_size, 1) // GRAIN) * GRAIN
         self.local = Store("local memory", 0, self.local_stride * wave.count, written=not sanitize)
@@ -195,6 +197,8 @@ class Spaces:
         if bad.any():
             position = int(np.flatnonzero(bad)[0])
             raise fault("out-of-bounds", self._shared_text(addresses, position, width, verb), lanes, position)
+        if self.gaps is not None:
+            self._between(lanes, inside, width, verb)
         cta: NDArray[np.int64] = self.wave.cta[lanes.where]
         if space == "shared::cluster":
             cta = cta - own + rank
@@ -202,6 +206,28 @@ class Spaces:
                 self.wave.clusters.visit(lanes, cta)
         offsets: Offsets = cta * self.shared_stride + inside
         return offsets
+
+    def _between(self, lanes: Lanes, inside: Offsets, width: int, verb: str) -> None:
+        """Stop on an access to bytes between two variables."""
+        gaps = self.gaps
+        assert gaps is not None
+        if gaps[int(inside.max()) + width] == gaps[int(inside.min())]:
+            return
+        hit = gaps[inside + width] != gaps[inside]
+        if hit.any():
+            position = int(np.flatnonzero(hit)[0])
+            address = int(inside[position]) + windows.SHARED_START
+            places = self.wave.launch.program.shared_places
+            before = [place for place in places if place.address <= address]
+            after = [place for place in places if place.address > address]
+            text = f"out of bounds: {verb} {count_of(width, 'byte')} at shared address {address:#x}, "
+            if before and address < before[-1].address + before[-1].size + RED_ZONE:
+                past = address - before[-1].address - before[-1].size
+                how = "across" if past < 0 else "just past" if not past else f"{count_of(past, 'byte')} past"
+                text += f"{how} the end of {before[-1].name} ({count_of(before[-1].size, 'byte')})"
+            else:
+                text += f"before the start of {after[0].name if after else 'dynamic shared memory'}"
+            raise fault("out-of-bounds", text, lanes, position)
 
     def _shared_text(self, addresses: Addresses, position: int, width: int, verb: str) -> str:
         address = int(addresses[position])
@@ -239,6 +265,19 @@ class Spaces:
             )
             raise fault("out-of-bounds", text, lanes, position)
         return inside
+
+
+def gaps_of(program: Program, size: int) -> NDArray[np.int64] | None:
+    """How many bytes that belong to no variable lie before each byte of a CTA's shared memory; None: there are none."""
+    if len(program.shared_places) < 2 and program.static_shared == program.static_bytes:
+        return None
+    free: NDArray[np.bool_] = np.zeros(size + 1, np.bool_)
+    free[: program.static_shared] = True
+    for place in program.shared_places:
+        start = place.address - windows.SHARED_START
+        free[start : start + place.size] = False
+    found: NDArray[np.int64] = np.concatenate([[0], np.cumsum(free)])
+    return found
 
 
 def _part(store: Store, lanes: Lanes, positions: NDArray[np.intp] | None, offsets: Offsets) -> Part:

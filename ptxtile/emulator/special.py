@@ -68,6 +68,10 @@ def _grid_in_clusters(wave: Wave, axis: int) -> int:
     return wave.launch.grid[axis] // wave.launch.cluster[axis]
 
 
+def _shared_bytes(wave: Wave) -> int:
+    return wave.launch.program.static_bytes + wave.launch.dynamic_shared
+
+
 SPECIALS: dict[str, Factory] = {
     **_axes("tid", _tid),
     **_axes("ntid", lambda axis: _even(lambda wave: wave.launch.block[axis])),
@@ -92,8 +96,8 @@ SPECIALS: dict[str, Factory] = {
     "%lanemask_ge": _lanemask(np.greater_equal),
     "%lanemask_gt": _lanemask(np.greater),
     "%dynamic_smem_size": _even(lambda wave: wave.launch.dynamic_shared),
-    "%total_smem_size": _even(lambda wave: wave.shared_size),
-    "%aggr_smem_size": _even(lambda wave: wave.shared_size),
+    "%total_smem_size": _even(_shared_bytes),
+    "%aggr_smem_size": _even(_shared_bytes),
 }
 
 CLOCKS = {

@@ -131,7 +131,7 @@ def test_transactions_hold_a_phase_open(run, fail):
             "mbarrier.try_wait.parity.shared.b64 %p2, [%r9], 0"
         ),
         (
-            "    waits for a phase of parity 0 of the mbarrier at shared offset 512 of CTA (0, 0, 0) (from line 14: "
+            "    waits for a phase of parity 0 of the mbarrier at shared offset 528 of CTA (0, 0, 0) (from line 14: "
             "@%p1 mbarrier.init.shared.b64 [%r9], 1), which is in phase 0 and lacks 0 of 1 arrivals and 32 bytes that "
             "were expected and did not come"
         ),
@@ -142,7 +142,7 @@ def test_a_count_that_is_left_at_the_end(fail):
     body = EACH + INIT.format(count=1) + "@%p1 mbarrier.expect_tx.relaxed.cta.shared.b64 [%r9], 64;"
     error = fail(body, list(_arrays()))
     assert str(error) == (
-        "transaction count: the mbarrier at shared offset 512 of CTA (0, 0, 0) ends with 64 bytes expected that never "
+        "transaction count: the mbarrier at shared offset 528 of CTA (0, 0, 0) ends with 64 bytes expected that never "
         "came\n  line 14: @%p1 mbarrier.init.shared.b64 [%r9], 1"
     )
     assert error.kind == "expect-tx"

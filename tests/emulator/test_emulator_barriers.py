@@ -199,9 +199,9 @@ def test_counts_that_differ(fail):
     )
     assert (error.kind, error.line) == ("barrier", 8)
     assert str(error) == (
-        "threads of one CTA come to barrier 0 with different thread counts: 96 and 64\n"
+        "threads of one CTA come to barrier 0 with different thread counts: 64 and 96\n"
         "  line 8: bar.sync 0, %r2\n"
-        "  thread (0, 0, 0) of CTA (0, 0, 0)"
+        "  thread (32, 0, 0) of CTA (0, 0, 0)"
     )
 
 

@@ -116,7 +116,7 @@ def test_dynamic_shared_memory_follows_the_static(run, fail):
     error = fail(body, [out], **{**options, "dynamic_shared": 64})
     assert (error.kind, error.line) == ("out-of-bounds", 11)
     assert str(error) == (
-        "out of bounds: writes 4 bytes at shared address 0x460; the CTA has 96 bytes of it, 0x400 to 0x460\n"
+        "out of bounds: writes 4 bytes at shared address 0x470; the CTA has 112 bytes of it, 0x400 to 0x470\n"
         "  line 11: st.shared.b32 [%r3], %r1\n  thread (16, 0, 0) of CTA (0, 0, 0)"
     )
 

@@ -308,7 +308,7 @@ WHO = "  thread (0, 0, 0) of CTA (0, 0, 0)"
             "[%r2+16256], [%rd1",
             "out-of-bounds",
             (
-                "out of bounds: copies 16 bytes at shared address 0x4770; the CTA has 16392 bytes of it, 0x400 to 0x4408\n"
+                "out of bounds: copies 16 bytes at shared address 0x4770; the CTA has 16408 bytes of it, 0x400 to 0x4418\n"
                 f"  line 15: @%p1 {LOADED.replace('[%r2]', '[%r2+16256]')}\n{WHO}"
             ),
         ),

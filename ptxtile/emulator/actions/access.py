@@ -179,6 +179,8 @@ def _store_part(part: Part, access: Access, values: list[tuple[Bits, Shadow]]) -
     if store.readonly:
         raise fault("read-only", f"read-only: the {store.name} cannot be written", lanes, 0)
     sanitizer = lanes.wave.machine.sanitizer
+    if lanes.wave.mbarriers.objects and store is lanes.wave.spaces.shared:
+        lanes.wave.mbarriers.overwritten(lanes, part.offsets, access.total)
     chosen = [
         value if part.positions is None or value.ndim == 0 else value[part.positions] for value, _ in values
     ]

@@ -14,6 +14,7 @@ from ptxtile.emulator.ordering import Strength
 from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.report import stop
 from ptxtile.emulator.spaces import Part
+from ptxtile.emulator.sanitizer import Sanitizer
 from ptxtile.emulator.step import Run, action
 from ptxtile.emulator.widths import Bits
 from ptxtile.ir.operand import Integer, Negated, Register
@@ -96,12 +97,49 @@ def _claim(into: Part, width: int) -> None:
         sanitizer.fly(into.store, into.offsets, into.lanes.threads, into.lanes.step.site, width)
 
 
+class Held:
+    """The source of copies in flight: nobody may write there, and each thread reads it when its own are done."""
+
+    def __init__(self, sanitizer: Sanitizer, source: Part, taken: NDArray[np.int64]) -> None:
+        self.sanitizer = sanitizer
+        self.source = source
+        self.taken = taken
+        self.left: NDArray[np.bool_] = np.ones(len(taken), np.bool_)
+        self._read(np.arange(len(taken)))
+        self._hold()
+
+    def free(self, chosen: NDArray[np.intp]) -> None:
+        """The copies of the threads at these positions are done."""
+        self.left[chosen] = False
+        self._hold()
+        self._read(chosen)
+
+    def _hold(self) -> None:
+        proxies, source = self.sanitizer.proxies, self.source
+        proxies.forget(id(self))
+        some = np.flatnonzero(self.left)
+        if len(some):
+            offsets = source.offsets[some][:, None] + np.arange(0, int(self.taken.max()), 4)
+            inside = np.arange(0, int(self.taken.max()), 4) < self.taken[some][:, None]
+            proxies.hold(id(self), source.store, offsets[inside], source.lanes.at(some[:1]))
+
+    def _read(self, chosen: NDArray[np.intp]) -> None:
+        source = self.source
+        for shift in range(0, int(self.taken.max()), 4):
+            some = chosen[self.taken[chosen] > shift]
+            if len(some):
+                part = Part(source.store, source.lanes.at(some), None, source.offsets[some] + shift, None)
+                self.sanitizer.read(part, 4, Strength())
+
+
 def _start(
     site: Site, into: Part, source: Part | None, where: NDArray[np.intp], taken: NDArray[np.int64], width: int
 ) -> None:
     """Queue the copies of the threads at `where`: reading and writing both happen when they complete."""
     threads, offsets = into.lanes.threads[where], into.offsets[where]
     wave = into.lanes.wave
+    sanitizer = wave.machine.sanitizer
+    held = None if sanitizer is None or source is None else Held(sanitizer, source, taken)
 
     def effect(chosen: NDArray[np.intp]) -> None:
         value: Bits = np.zeros((len(chosen), width), np.uint8)
@@ -113,7 +151,9 @@ def _start(
         into.store.data[places] = value
         if into.store.unwritten is not None:
             into.store.unwritten[places] = 0
-        if wave.machine.sanitizer is not None:
-            wave.machine.sanitizer.land(into.store, offsets[chosen], threads[chosen], site, width)
+        if sanitizer is not None:
+            sanitizer.land(into.store, offsets[chosen], threads[chosen], site, width)
+        if held is not None:
+            held.free(chosen)
 
     wave.pending.start(site, threads, effect, "generic", "group")

@@ -252,14 +252,17 @@ def arrive_after_copies(program: Program, site: Site) -> Run:
                 if not counted:
                     barrier.pending += len(positions)
                 chosen = part.lanes.at(positions)
-                wave.pending.start(site, chosen.threads, _arrival(chosen, barrier), "generic", "mbarrier")
+                effect = _arrival(chosen, barrier, wave.pending.started)
+                wave.pending.start(site, chosen.threads, effect, "generic", "mbarrier")
 
     return run
 
 
-def _arrival(lanes: Lanes, barrier: MBarrier) -> Callable[[NDArray[np.intp]], None]:
+def _arrival(lanes: Lanes, barrier: MBarrier, until: int) -> Callable[[NDArray[np.intp]], None]:
+    """The arrivals, once the first `until` operations of the wave are done as far as they are these threads'."""
+
     def effect(positions: NDArray[np.intp]) -> None:
-        lanes.wave.pending.wait_all(lanes.threads[positions], "group")
+        lanes.wave.pending.wait_all(lanes.threads[positions], "group", until)
         try:
             barrier.arrive(len(positions), _claims(lanes, positions))
         except Misuse as misuse:
