@@ -213,6 +213,17 @@ def in_register(trace: Trace, address: Address) -> Register:
     return made
 
 
+def in_wide_register(trace: Trace, address: Address) -> Register:
+    """A 64-bit address of global memory, offset and all: its base, or one add."""
+    base = address.base
+    assert isinstance(base, Register)
+    if not address.offset:
+        return base
+    made = trace.register("b64")
+    trace.instruction("add.s64", made, base, Integer(address.offset))
+    return made
+
+
 def generic(trace: Trace, memory: Memory, address: Address) -> Address:
     """The generic address of an address in a state space: cvta, the offset kept apart. Global addresses are generic."""
     if memory.space in ("global", "generic"):

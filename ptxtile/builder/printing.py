@@ -1,7 +1,8 @@
 """`pt.printf(format, *values)`: the device's `vprintf` (CUDA C++ Programming Guide, formatted output).
 
-The driver links it. The format is a zero-ended string in global memory, the values lie in a buffer of local memory as C's varargs would:
-integers of up to 32 bits in 4 bytes, those of 64 bits and pointers in 8, floats as float64, each aligned to its size.
+The driver links it. The format is a zero-ended string in global memory, the values lie in a buffer of local memory as
+C's varargs would: integers of up to 32 bits in 4 bytes, those of 64 bits and pointers in 8, floats as float64, each
+aligned to its size.
 
     st.local.b32 [k$printf], %r0;                 once a value (floats: cvt.f64.… first; narrow integers: cvt.….…)
     mov.u64 %rd0, k$text_0;

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
-from ptxtile.builder import convert
-from ptxtile.builder.tensors import Dim, checked_shape
+from ptxtile.builder import addresses, convert
+from ptxtile.builder.tensors import Dim, Tensor, checked_shape
+from ptxtile.builder.values import current, where
 from ptxtile.dtypes import DType, Scalar, dtype_of
 from ptxtile.errors import LayoutError, OperandError, TraceError
 from ptxtile.ir.operand import Address, Integer, Operand, Register, Symbol, Vector
-from ptxtile.ir.tensor_map import Im2col, TiledMap, element_of
+from ptxtile.ir.tensor_map import BYTES, Im2col, TiledMap, element_of
 
 if TYPE_CHECKING:
     from ptxtile.builder.trace import Trace
 
 _KEPT = 64
+_ALIGNMENT = 64
 
 
 class TensorMap:
@@ -131,12 +134,16 @@ class TensorMap:
         """Bytes that one load of the box completes on its mbarrier."""
         return self.template.box_bytes
 
-    # --- inside a trace -------------------------------------------------------------------------------------------
-    def bind(self, trace: Trace, name: str, sizes: Mapping[str, Scalar]) -> TensorMap:
-        """The value of the parameter `name` in a trace: its generic address, made once at the start."""
+    def _same(self) -> TensorMap:
         made = TensorMap.__new__(TensorMap)
         made.dims, made.dtype, made.box, made.template = self.dims, self.dtype, self.box, self.template
         made.known = self.known
+        return made
+
+    # --- inside a trace -------------------------------------------------------------------------------------------
+    def bind(self, trace: Trace, name: str, sizes: Mapping[str, Scalar]) -> TensorMap:
+        """The value of the parameter `name` in a trace: its generic address, made once at the start."""
+        made = self._same()
         made.shape = tuple(sizes[part.name] if isinstance(part, Dim) else part for part in self.dims)
         narrow, wide = trace.register("b64"), trace.register("b64")
         trace.first("mov.u64", narrow, Symbol(name, "param"))
@@ -162,6 +169,29 @@ class TensorMap:
         if not isinstance(rows, (tuple, list)) or len(rows) != 4:
             raise LayoutError(f"{self!r}.rows takes four rows and a column, not {rows!r}")
         return MapTile(self, (*reversed(rows), column), True)
+
+    def at(self, place: Tensor) -> TensorMap:
+        """The same description of a map that lies elsewhere: `place` is its 128 bytes in global memory, aligned to 64,
+        such as a kernel makes with tensormap.replace. Boxes of the result go through that map."""
+        trace = current("TensorMap.at")
+        if self.base is None:
+            raise TraceError(
+                f"{self!r} describes an argument: at() is of the map inside a kernel's trace" + where(trace)
+            )
+        if not isinstance(place, Tensor) or place.space != "global":
+            found = f"a tensor in {place.space}" if isinstance(place, Tensor) else convert.given(place)
+            raise OperandError(
+                f"{self!r}.at takes a tensor of 128 bytes in global memory, not {found}" + where(trace)
+            )
+        if prod(place.static_shape) * place.dtype.itemsize != BYTES or place.bound.alignment % _ALIGNMENT:
+            raise LayoutError(
+                f"{self!r}.at: a tensor map is {BYTES} bytes that start at a multiple of {_ALIGNMENT}; this is "
+                f"{place.static_shape} of {place.dtype.name}, aligned to {place.bound.alignment} (align=)"
+                + where(trace)
+            )
+        made = self._same()
+        made.shape, made.base = self.shape, addresses.in_wide_register(trace, place.address(trace, ".global"))
+        return made
 
     def __iter__(self) -> Any:
         raise TypeError("a TensorMap is not iterated over: index it")

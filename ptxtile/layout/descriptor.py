@@ -83,7 +83,9 @@ def _span(what: str, swizzle: Swizzle | None, itemsize: int) -> int:
     return next(span for span, bits in SWIZZLES.items() if bits == swizzle.swizzle_len)
 
 
-def wgmma_descriptor(what: str, layout: Layout, shape: Sequence[int], itemsize: int) -> MatrixDescriptor:
+def wgmma_descriptor(
+    what: str, layout: Layout, shape: Sequence[int], itemsize: int, mn_major: Sequence[int] = (2,)
+) -> MatrixDescriptor:
     """The descriptor of one operand of an instruction.
 
     Args:
@@ -91,6 +93,7 @@ def wgmma_descriptor(what: str, layout: Layout, shape: Sequence[int], itemsize: 
         layout: of the matrix, on `m`, in elements.
         shape: (rows, k), what one instruction reads; k is 32 bytes.
         itemsize: bytes of an element.
+        mn_major: the sizes of elements whose matrices may be MN-major; those of tcgen05.mma are 1 and 2.
 
     Raises:
         LayoutError: no descriptor says this layout.
@@ -105,9 +108,10 @@ def wgmma_descriptor(what: str, layout: Layout, shape: Sequence[int], itemsize: 
         made = MatrixDescriptor("k", span, _CHUNK if span else across * itemsize, stride * itemsize)
         fits = pitch == width and unit == 1 and (not span or across == chunk)
     elif rows[1] - rows[0] == 1:
-        if itemsize != 2:
+        if itemsize not in mn_major:
+            sizes = " and ".join(f"{8 * size}" for size in mn_major)
             raise LayoutError(
-                f"{what}: only matrices of 16-bit elements may be MN-major; here k must be contiguous"
+                f"{what}: only matrices of {sizes}-bit elements may be MN-major; here k must be contiguous"
             )
         unit, across = _split(what, rows, width)
         pitch, down = _split(what, columns, _LINES)

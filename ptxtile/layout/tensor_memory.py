@@ -3,6 +3,7 @@
 Tensor memory has 128 lanes (TLane) of 512 columns (TCol) of 32 bits; warp w of a warpgroup reaches lanes 32 w to
 32 w + 31. No hardware here runs this, so each formula has two independent sources besides the manual's text:
     datapaths            PTX ISA 9.7.16.10.5; Apache TVM TIRx 0.1.0a4, backend/cuda/layout.py (tmem_datapath_layout)
+    scale factors        see `scale_factors`
     loads and stores     CUTLASS include/cute/atom/copy_traits_sm100.hpp (SM100_TMEM_LOAD_*); Triton
                          lib/Dialect/TritonNvidiaGPU/IR (getTileLayout of TMemAccessAtom)
 """
@@ -13,9 +14,9 @@ from ptxtile.errors import LayoutError
 from ptxtile.layout.axis import TCol, TLane, laneid
 from ptxtile.layout.layout import TileLayout
 from ptxtile.layout.mma_fragment import Fragment
-from ptxtile.layout.notation import S
+from ptxtile.layout.notation import R, S
 
-__all__ = ["DATAPATHS", "datapath", "datapath_of", "tensor_memory_fragment"]
+__all__ = ["DATAPATHS", "datapath", "datapath_of", "scale_factors", "tensor_memory_fragment"]
 
 DATAPATHS = {"A": 128, "B": 64, "C": 64, "D": 128, "E": 64, "F": 64, "G": 32}
 """Rows that one CTA holds in each datapath layout."""
@@ -65,6 +66,19 @@ def datapath_of(m: int, ctas: int, weights_stationary: bool = False, sparse: boo
             f"tcgen05.mma with {kind} has M {', '.join(map(str, have)) or 'of none'}, not {m!r}"
         )
     return found
+
+
+def scale_factors(rows: int) -> TileLayout:
+    """Words of scale factors of tcgen05.mma with .block_scale, one for a row: (rows,), row r in lane r % 32 and column
+    r / 32, and again in each quarter of the lanes, as tcgen05.cp with .warpx4 writes them.
+
+    Sources: CUTLASS include/cute/atom/mma_traits_sm100_frag.hpp (tmem_sf_frg); Apache TVM's simulator of tensor memory.
+    """
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1 or (rows > 32 and rows % 32):
+        raise LayoutError(f"scale factors are of up to 32 rows, or of a multiple of 32, not {rows!r}")
+    if rows <= 32:
+        return S[rows : 1 @ TLane] + R[4 : 32 @ TLane]
+    return S[(rows // 32, 32) : (1 @ TCol, 1 @ TLane)] + R[4 : 32 @ TLane]
 
 
 def tensor_memory_fragment(shape: str, count: int) -> Fragment:

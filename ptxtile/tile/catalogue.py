@@ -14,11 +14,14 @@ from ptxtile.tile import (
     mma,
     registers,
     tcgen05_mma,
+    tcgen05_order,
     tensor_copy,
+    tensor_map_change,
     tensor_memory_copy,
     tensor_memory_move,
     warp_exchange,
     wgmma,
+    wmma,
 )
 from ptxtile.tile.family import Family
 
@@ -34,12 +37,17 @@ FAMILIES: tuple[Family, ...] = (
     matrix_move.FAMILY,
     matrix_move.MOVMATRIX,
     mma.FAMILY,
+    wmma.FAMILY,
     wgmma.FAMILY,
     tensor_copy.FAMILY,
     tensor_copy.PREFETCH,
+    tensor_map_change.REPLACE,
+    tensor_map_change.FENCE,
     tensor_memory_move.FAMILY,
     tensor_memory_copy.FAMILY,
     tcgen05_mma.FAMILY,
+    tcgen05_order.COMMIT,
+    tcgen05_order.SHIFT,
     registers.FAMILY,
 )
 

@@ -83,6 +83,14 @@ SAMPLES: dict[str, tuple[str, ...]] = {
         "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32",
         "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0",
     ),
+    "wmma": (
+        "wmma.load.a.sync.aligned.row.m16n16k16.global.f16",
+        "wmma.load.b.sync.aligned.col.m8n8k128.shared.b1",
+        "wmma.store.d.sync.aligned.row.m32n8k16.shared.f32",
+        "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
+        "wmma.mma.sync.aligned.row.row.m16n16k16.s32.s8.s8.s32",
+        "wmma.mma.sync.aligned.row.col.m8n8k4.rn.f64.f64.f64.f64",
+    ),
     "wgmma": (
         "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16",
         "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8",
@@ -99,7 +107,26 @@ SAMPLES: dict[str, tuple[str, ...]] = {
         "tcgen05.ld.sync.aligned.32x32b.x16.pack::16b.b32",
         "tcgen05.st.sync.aligned.16x128b.x4.b32",
     ),
-    "tcgen05.cp": ("tcgen05.cp.cta_group::1.128x256b", "tcgen05.cp.cta_group::1.32x128b.warpx4"),
+    "tensormap.replace": (
+        "tensormap.replace.tile.global_address.shared::cta.b1024.b64",
+        "tensormap.replace.tile.global_dim.global.b1024.b32",
+        "tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32",
+    ),
+    "tensormap.cp_fenceproxy": (
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned",
+    ),
+    "tcgen05.cp": (
+        "tcgen05.cp.cta_group::1.128x256b",
+        "tcgen05.cp.cta_group::1.4x256b",
+        "tcgen05.cp.cta_group::1.32x128b.warpx4",
+        "tcgen05.cp.cta_group::2.64x128b.warpx2::02_13",
+        "tcgen05.cp.cta_group::1.128x128b.b8x16.b4x16_p64",
+    ),
+    "tcgen05.commit": (
+        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64",
+        "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64",
+    ),
+    "tcgen05.shift": ("tcgen05.shift.cta_group::1.down",),
     "tcgen05.mma": (
         "tcgen05.mma.cta_group::1.kind::f16",
         "tcgen05.mma.cta_group::2.kind::f8f6f4",

@@ -29,7 +29,13 @@ _SUMS = {"f16": 0, "f32": 1, "s32": 2}
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """What the descriptor says. `selector` is of sparse metadata."""
+    """What the descriptor says.
+
+    selector      of sparse metadata
+    mn_a, mn_b    the matrix is MN-major
+    scale_format  "ue8m0", "ue4m3"
+    scale_a, scale_b    the byte of a word of scale factors that the instruction begins with
+    """
 
     m: int
     n: int
@@ -40,6 +46,11 @@ class Instruction:
     saturate: bool
     d: str
     selector: int
+    mn_a: bool = False
+    mn_b: bool = False
+    scale_format: str = "ue8m0"
+    scale_a: int = 0
+    scale_b: int = 0
 
 
 def kind_of(form: Form) -> str:
@@ -68,17 +79,27 @@ def element_kind(form: Form, name: str, tensor: object, given: object) -> str:
     return found
 
 
+def scale_format(form: Form, given: object) -> str:
+    """The type of the scale factors: ue4m3 of blocks of 16, unless `scale_format=` says ue8m0; ue8m0 of all others."""
+    small = bool({".scale_vec::4X", ".block16"} & set(form.modifiers))
+    have = ("ue4m3", "ue8m0") if small else ("ue8m0",)
+    if given is None:
+        return have[0]
+    if ".block_scale" not in form.modifiers or given not in have:
+        told = " or ".join(have) if ".block_scale" in form.modifiers else "of .block_scale"
+        raise TileError(f"{form.spelling}: scale_format= is {told}, not {given!r}")
+    return str(given)
+
+
 def instruction_descriptor(form: Form, made: Instruction) -> int:
-    """The 32 bits. Both matrices are K-major."""
+    """The 32 bits."""
     kind = kind_of(form)
     formats = _FORMATS[kind]
     bits = made.selector | (".sp" in form.modifiers) << 2
     bits |= formats[made.a] << 7 | formats[made.b] << 10 | made.negative_a << 13 | made.negative_b << 14
-    bits |= made.n >> 3 << 17 | made.m >> 4 << 24
+    bits |= made.mn_a << 15 | made.mn_b << 16 | made.n >> 3 << 17 | made.m >> 4 << 24
     if ".block_scale" in form.modifiers:
-        # Scale factors of four-bit blocks of 16 are ue4m3, all others ue8m0; their ids are 0.
-        small = {".scale_vec::4X", ".block16"} & set(form.modifiers)
-        return bits | (not small) << 23
+        return bits | made.scale_b << 4 | (made.scale_format == "ue8m0") << 23 | made.scale_a << 29
     sums = "s32" if kind == ".kind::i8" else made.d
     narrow = sums == "f16" and kind not in (".kind::f16", ".kind::f8f6f4")
     if narrow or made.d not in ("f16", "f32"):

@@ -29,12 +29,13 @@ def bits(found: MatrixDescriptor) -> int:
     return found.leading >> 4 << 16 | found.stride >> 4 << 32 | _VERSION | _MODES[found.swizzle] << 61
 
 
-def k_major(trace: Trace, what: str, given: object, atom: tuple[int, int], kind: str) -> Matrix:
-    """A or B of tcgen05.mma: (rows, k) of one instruction. LayoutError unless K is contiguous."""
-    made = matrix(trace, what, given, atom, kind)
-    if made.descriptor.major != "k":
-        raise LayoutError(f"{what} must be K-major: neighbours along K are neighbours in shared memory")
-    return made
+def operand_matrix(
+    trace: Trace, what: str, given: object, atom: tuple[int, int], kind: str, format_: str
+) -> Matrix:
+    """A or B of tcgen05.mma: (rows, k) of one instruction. LayoutError for what no descriptor says: MN-major are 16-bit
+    elements and the 8-bit types alone, not those of six and four bits in bytes."""
+    narrow = format_ in ("e2m3", "e3m2", "e2m1")
+    return matrix(trace, what, given, atom, kind, () if narrow else (1, 2))
 
 
 def descriptor(trace: Trace, made: Matrix, row: int, step: int) -> Register:
@@ -71,8 +72,10 @@ def copy_descriptor(
     zeros = (0,) * len(parts.repeat)
     one = given.layout.slice(shape, (*zeros, 0, 0), (*(1,) * len(zeros), *atom))
     found = wgmma_descriptor(what, one, atom, 4)
-    if found.major != "k" or found.swizzle or given.bound.alignment % found.alignment:
-        raise LayoutError(f"{what}: the matrix is K-major, without swizzle, and aligned to 16 bytes")
+    if found.major != "k" or given.bound.alignment % found.alignment:
+        raise LayoutError(
+            f"{what}: the matrix is K-major, and its memory aligned to {found.alignment} bytes (align=)"
+        )
     offset, rows = operand.tables(given.layout, shape)["m"]
     address = addresses.address(trace, given.bound, given.origin.plus(offset), 4)
     base = (
@@ -83,6 +86,9 @@ def copy_descriptor(
     low = trace.register("b32")
     trace.instruction("bfe.u32", low, base, Integer(4), Integer(14))
     steps = [address.offset + 4 * sum(values) for values in itertools.product(*rows[: len(zeros)])]
-    if any(step % 16 for step in steps):
-        raise LayoutError(f"{what}: each copy starts at a multiple of 16 bytes")
+    line = found.swizzle or 16
+    if any(step % 16 or step % found.alignment >= line for step in steps):
+        raise LayoutError(
+            f"{what}: each copy starts in the first of eight lines of {line} bytes, at a multiple of 16 bytes"
+        )
     return [_descriptor(trace, bits(found), low, step) for step in steps]

@@ -3,22 +3,23 @@
 Operands in PTX order, by one thread; the instruction descriptor and enable_input_d are made here:
     d            tensor memory (*(M repeats, N repeats), rows, N) in the datapath of the shape
                  (layout/tensor_memory.py); rows = M / ctas; the repeat axes are left out together
-    a            shared memory (M repeats * rows, K repeats * k), K-major; or tensor memory (*(M repeats, K repeats),
-                 rows, words of k)
-    b            shared memory (N repeats * N / ctas, K repeats * k), K-major
-    metadata     of .sp: tensor memory, its address alone, the same for every repeat
-    scale_a, scale_b    of .block_scale: the same
+    a            shared memory (M repeats * rows, K repeats * k), K-major or MN-major; or tensor memory (*(M repeats,
+                 K repeats), rows, words of k)
+    b            shared memory (N repeats * N / ctas, K repeats * k), K-major or MN-major
+    metadata     of .sp: tensor memory (*(M repeats, K repeats), lanes, columns); the address alone is looked at
+    scale_a, scale_b    of .block_scale: tensor memory (*(row repeats, words along K), rows), rows being those of a in
+                 this CTA and N of b; see tcgen05_scales.py
 `instruction_shape` is (M, N); k is 32 bytes of a row of A. K is innermost; `accumulate` is of the first K repeat, later
-ones accumulate. Commits, fences and waits are the caller's.
+ones accumulate. MN-major are the transposed shape, permuted. Commits, fences and waits are the caller's.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 
 from ptxtile.builder import convert
 from ptxtile.builder.convert import Mismatch
-from ptxtile.builder.storage import Memory
 from ptxtile.builder.tensors import Tensor
 from ptxtile.dtypes import Scalar, bool_
 from ptxtile.errors import OperandError, TileError
@@ -27,11 +28,13 @@ from ptxtile.isa.form import Form, Operand as Slot, Signature
 from ptxtile.layout.tensor_memory import datapath, datapath_of
 from ptxtile.tile import operand, predicate, registers, tensor_memory_region as region
 from ptxtile.tile.family import GUARDED, Call, Family, Parameter
-from ptxtile.tile.tcgen05_instruction import Instruction, element_kind, instruction_descriptor
-from ptxtile.tile.tcgen05_matrix import descriptor, k_major
+from ptxtile.tile.tcgen05_instruction import Instruction, element_kind, instruction_descriptor, scale_format
+from ptxtile.tile.tcgen05_matrix import descriptor, operand_matrix
+from ptxtile.tile.tcgen05_scales import Scales, metadata, scales, selectors
 from ptxtile.tile.wgmma_matrix import Matrix
 
 _ROW = 32  # bytes of K of one instruction
+LANES = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,8 @@ def issue(call: Call) -> None:
     extents = Extents(made.m // ctas, made.n // ctas, made.n, _ROW, 2 * _ROW if sparse else _ROW)
     letter = datapath_of(made.m, ctas, ".ws" in form.modifiers, sparse)
     sums, repeats = _sums(call, given["d"], extents, letter)
-    right = _right(call, given["b"], extents)
-    left = _left(call, given["a"], extents)
+    right = _right(call, given["b"], extents, made.b)
+    left = _left(call, given["a"], extents, made)
     k = left.steps if isinstance(left, Matrix) else len(left[0])
     rows = len(left.offsets) if isinstance(left, Matrix) else len(left)
     if (rows, len(right.offsets)) != repeats or right.steps != k:
@@ -69,18 +72,52 @@ def issue(call: Call) -> None:
             f"{form.spelling}: a has {rows} x {k} repeats, b {len(right.offsets)} x {right.steps} and d {repeats}; "
             "they are M x K, N x K and (M, N)"
         )
-    idesc = _constant(call, instruction_descriptor(form, made))
-    fixed = {name: [_base(call, name, given[name])] for name in names[3:]}
+    made = replace(made, mn_a=_mn(left), mn_b=_mn(right))
+    table = _Table(call, given, extents, repeats, k)
+    instruction_descriptor(form, made)  # what it refuses is refused before anything is written
     guards = predicate.guards(trace, form.spelling, call.pred, call.group, (), 1)
     first = _flag(call)
-    for i in range(rows):
-        for j in range(len(right.offsets)):
-            for step in range(k):
-                a = descriptor(trace, left, i, step) if isinstance(left, Matrix) else left[i][step]
-                b = descriptor(trace, right, j, step)
-                flag = first if step == 0 else _always(call)
-                words = _words(call, (sums[i][j], a, b), fixed, idesc, flag)
-                registers.emit(trace, form, [[word] for word in words], guards)
+    for i, j, step in itertools.product(range(rows), range(repeats[1]), range(k)):
+        a = descriptor(trace, left, i, step) if isinstance(left, Matrix) else left[i][step]
+        b = descriptor(trace, right, j, step)
+        fixed, changed = table.at(made, i, j, step)
+        idesc = _constant(call, instruction_descriptor(form, changed))
+        words = _words(call, (sums[i][j], a, b), fixed, idesc, first if step == 0 else _always(call))
+        registers.emit(trace, form, [[word] for word in words], guards)
+
+
+def _mn(made: Matrix | list[list[Operand]]) -> bool:
+    return isinstance(made, Matrix) and made.descriptor.major == "mn"
+
+
+class _Table:
+    """Metadata and scale factors, by repeat."""
+
+    def __init__(
+        self, call: Call, given: dict[str, object], extents: Extents, repeats: tuple[int, int], k: int
+    ) -> None:
+        self.metadata: list[list[Operand]] | None = None
+        self.scales: tuple[Scales, Scales] | None = None
+        self.selectors = selectors(call, k)
+        if "metadata" in given:
+            self.metadata = metadata(call, given["metadata"], repeats[0], k)
+        if "scale_a" in given:
+            self.scales = (
+                scales(call, "scale_a", given["scale_a"], extents.rows, repeats[0], k),
+                scales(call, "scale_b", given["scale_b"], extents.columns, repeats[1], k),
+            )
+
+    def at(self, made: Instruction, i: int, j: int, step: int) -> tuple[dict[str, Operand], Instruction]:
+        """The operands of a repeat by name, and what its descriptor says."""
+        fixed: dict[str, Operand] = {}
+        changed = replace(made, selector=self.selectors[step])
+        if self.metadata is not None:
+            fixed["metadata"] = self.metadata[i][step]
+        if self.scales is not None:
+            fixed["scale_a"], first = self.scales[0].at(i, step)
+            fixed["scale_b"], second = self.scales[1].at(j, step)
+            changed = replace(changed, scale_a=first, scale_b=second)
+        return fixed, changed
 
 
 def _instruction(call: Call, a: object, b: object) -> Instruction:
@@ -104,8 +141,11 @@ def _instruction(call: Call, a: object, b: object) -> Instruction:
         for name, tensor in (("a", a), ("b", b))
     ]
     negative = [_bool(call, f"neg_{name}") for name in "ab"]
-    return Instruction(m, n, formats[0], formats[1], negative[0], negative[1], _bool(call, "saturate"),
-                       str(call.parameters.get("d_format", "f32")), _selector(call))  # fmt: skip
+    return Instruction(
+        m, n, formats[0], formats[1], negative[0], negative[1], _bool(call, "saturate"),
+        str(call.parameters.get("d_format", "f32")), 0,
+        scale_format=scale_format(form, call.parameters.get("scale_format")),
+    )  # fmt: skip
 
 
 def _shape(call: Call) -> tuple[int, int]:
@@ -121,14 +161,6 @@ def _bool(call: Call, name: str) -> bool:
     value = call.parameters.get(name, False)
     if not isinstance(value, bool):
         raise TileError(f"{call.form.spelling}: {name}= is True or False, not {value!r}")
-    return value
-
-
-def _selector(call: Call) -> int:
-    value = call.parameters.get("selector", 0)
-    if isinstance(value, bool) or value not in (0, 1, 2, 3):
-        raise TileError(f"{call.form.spelling}: selector= is 0 to 3, not {value!r}")
-    assert isinstance(value, int)
     return value
 
 
@@ -151,19 +183,17 @@ def _sums(
     return [[found[i * n + j] for j in range(n)] for i in range(m)], (m, n)
 
 
-def _right(call: Call, given: object, extents: Extents) -> Matrix:
+def _right(call: Call, given: object, extents: Extents, format_: str) -> Matrix:
     what = f"{call.form.spelling}: operand b"
-    return k_major(
-        call.trace, what, given, (extents.b_rows, _elements(what, given, extents.b_bytes)), _kind(given)
-    )
+    atom = extents.b_rows, _elements(what, given, extents.b_bytes)
+    return operand_matrix(call.trace, what, given, atom, _kind(given), format_)
 
 
-def _left(call: Call, given: object, extents: Extents) -> Matrix | list[list[Operand]]:
+def _left(call: Call, given: object, extents: Extents, made: Instruction) -> Matrix | list[list[Operand]]:
     what = f"{call.form.spelling}: operand a"
     if not isinstance(given, Tensor) or given.space != "tensor":
-        return k_major(
-            call.trace, what, given, (extents.rows, _elements(what, given, extents.a_bytes)), _kind(given)
-        )
+        atom = extents.rows, _elements(what, given, extents.a_bytes)
+        return operand_matrix(call.trace, what, given, atom, _kind(given), made.a)
     if not any(slot.name == "a_tmem" for signature in call.form.signatures for slot in signature.operands):
         raise OperandError(f"{what} takes shared memory: this form has no A in tensor memory")
     words = extents.a_bytes // 4
@@ -171,6 +201,10 @@ def _left(call: Call, given: object, extents: Extents) -> Matrix | list[list[Ope
     if len(parts.repeat) not in (0, 2):
         raise TileError(f"{what} has repeats {parts.repeat}; they are (M, K), or left out")
     places = region.places_of(given)
+    if extents.rows == LANES:
+        lanes, columns = tuple(range(LANES)), tuple(range(words))
+        none = (0,) * LANES, (0,) * words
+        region.check_atom(what, places, parts, (lanes, none[1]), (none[0], columns))
     found = region.issue_addresses(call.trace, given, places, parts, ())
     m, k = parts.repeat or (1, 1)
     return [[found[i * k + step] for step in range(k)] for i in range(m)]
@@ -190,14 +224,6 @@ _KINDS = {
 
 def _kind(given: object) -> str:
     return _KINDS.get(given.dtype.name, ".u8") if isinstance(given, Tensor) else ".u8"
-
-
-def _base(call: Call, name: str, given: object) -> Operand:
-    """The address of metadata or scale factors."""
-    tensor = region.tensor_memory(f"{call.form.spelling}: operand {name}", given)
-    lane, column = region.places_of(tensor).at((0,) * tensor.ndim)
-    assert isinstance(tensor.bound, Memory)
-    return Address(tensor.bound.base, (lane << 16) + column)
 
 
 def _constant(call: Call, value: int) -> Register:
@@ -246,7 +272,7 @@ _SLOTS = {
 
 
 def _words(
-    call: Call, dab: tuple[Operand, ...], fixed: dict[str, list[Operand]], idesc: Operand, flag: Operand
+    call: Call, dab: tuple[Operand, ...], fixed: dict[str, Operand], idesc: Operand, flag: Operand
 ) -> list[Operand]:
     """The operands of one instruction, in the signature's order."""
     form = call.form
@@ -257,7 +283,7 @@ def _words(
         "idesc": idesc,
         "enable_input_d": flag,
     }
-    values |= {name: words[0] for name, words in fixed.items()}
+    values |= fixed
     extras = {name: call.parameters[name] for name in _TAILS if call.parameters.get(name) is not None}
     wanted = set(values) | set(extras)
     signature = _signature(form, wanted, isinstance(dab[1], Address))
@@ -290,7 +316,8 @@ FAMILY = Family(
     section="9.7.16.10",
     starts=("tcgen05.mma.",),
     operands=("d, a, b", "sparse: d, a, b, metadata", "block-scaled: d, a, b[, metadata], scale_a, scale_b"),
-    atoms="d (rows, N) in its datapath; a (rows, k) shared, or (rows, words) tensor memory; b (N, k) shared; K-major",
+    atoms="d (rows, N) in its datapath; a (rows, k) shared, or (rows, words) tensor memory; b (N, k) shared; "
+    "metadata (lanes, columns); scale factors (rows,)",
     carriers="d words of 32 bits; a and b the kind's types, uint8 for six and four bits",
     parameters=(
         Parameter("instruction_shape", "(M, N); always due"),
@@ -301,7 +328,8 @@ FAMILY = Family(
         Parameter("neg_a", "True: a is negated"),
         Parameter("neg_b", "True: b is negated"),
         Parameter("saturate", "True: .kind::i8 saturates"),
-        Parameter("selector", "of the metadata, 0 to 3"),
+        Parameter("selector", "of the metadata, 0 to 3; or a tuple, one for each K repeat"),
+        Parameter("scale_format", '"ue8m0" or, the default of blocks of 16, "ue4m3"'),
         Parameter("scale_input_d", "d is first divided by 2 to so many"),
         Parameter("disable_output_lane", "a tuple of 4 or 8 uint32, a bit a lane"),
         Parameter("zero_column_mask", "uint64, with .ws"),

@@ -44,7 +44,9 @@ class Matrix:
         return len(self.offsets[0])
 
 
-def matrix(trace: Trace, what: str, given: object, atom: tuple[int, int], kind: str) -> Matrix:
+def matrix(
+    trace: Trace, what: str, given: object, atom: tuple[int, int], kind: str, mn_major: Sequence[int] = (2,)
+) -> Matrix:
     """The matrix of an operand whose elements have the form's type `kind`; one instruction reads `atom`: (rows, k).
 
     Raises:
@@ -62,7 +64,7 @@ def matrix(trace: Trace, what: str, given: object, atom: tuple[int, int], kind: 
     operand.prove_claims(trace, what, given)
     assert given.layout is not None
     itemsize = given.dtype.itemsize
-    found = wgmma_descriptor(what, given.layout.slice(shape, (0, 0), atom), atom, itemsize)
+    found = wgmma_descriptor(what, given.layout.slice(shape, (0, 0), atom), atom, itemsize, mn_major)
     offset, tables = operand.tables(given.layout, shape)["m"]
     starts = tuple(
         tuple(tables[0][i] + tables[1][j] for j in range(0, shape[1], k)) for i in range(0, shape[0], rows)
