@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxtile.emulator.memory import Memory
-from ptxtile.emulator.program import Program, align_up, alignment_of, size_of
+from ptxtile.emulator.placement import align_up, alignment_of, size_of
+from ptxtile.emulator.program import Program
 from ptxtile.emulator.widths import bits_of
 from ptxtile.errors import EmulatorError
 from ptxtile.ir.module import Function, Parameter

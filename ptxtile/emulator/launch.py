@@ -14,7 +14,8 @@ from ptxtile.emulator.debugger import current
 from ptxtile.emulator.decode import Decoded, decode
 from ptxtile.emulator.machine import STEP_BUDGET, Extent, Launch, Machine
 from ptxtile.emulator.memory import Memory, Store
-from ptxtile.emulator.program import Code, Program, align_up, alignment_of, prepare, size_of
+from ptxtile.emulator.placement import align_up, alignment_of, size_of
+from ptxtile.emulator.program import Code, Program, prepare
 from ptxtile.emulator.text import lines_of, read
 from ptxtile.emulator.variables import initial_bytes
 from ptxtile.errors import EmulatorError

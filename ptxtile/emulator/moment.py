@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptxtile import location
 from ptxtile.emulator import windows
-from ptxtile.emulator.program import size_of
+from ptxtile.emulator.placement import size_of
 from ptxtile.emulator.report import at_line
 from ptxtile.emulator.widths import Bits, bits_of, bytes_of, is_signed
 from ptxtile.errors import EmulatorError

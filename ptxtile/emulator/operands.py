@@ -11,7 +11,8 @@ import numpy as np
 from ptxtile.emulator import windows
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.memory import Addresses
-from ptxtile.emulator.program import Place, Program, Site
+from ptxtile.emulator.placement import Place
+from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.registers import Shadow, undefined
 from ptxtile.emulator.report import fault, stop
 from ptxtile.emulator.widths import Bits, bits_of, holder, is_signed

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ptxtile.emulator import windows
 from ptxtile.emulator.flow import Flow, analyse
-from ptxtile.emulator.widths import bytes_of
+from ptxtile.emulator.placement import Place, SharedLayout, align_up, alignment_of, numbered, size_of
 from ptxtile.errors import EmulatorError
 from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.module import (
@@ -31,19 +31,7 @@ ENDS = frozenset({"ret", "exit", "trap"})
 BRANCHES = frozenset({"bra", "brx"})
 POLLS = frozenset({"atom", "mbarrier", "nanosleep", "clusterlaunchcontrol", "red"})
 ASSUMES = "$assume_"
-RED_ZONE = 16
-"""Bytes at least between two .shared variables, and before dynamic shared memory, that nobody may touch."""
 STRONG = frozenset({".volatile", ".relaxed", ".acquire", ".mmio"})
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a variable or parameter lies: its space, address in that space, and size, both in bytes."""
-
-    space: str
-    address: int
-    size: int
-    name: str
 
 
 @dataclass(slots=True)
@@ -158,29 +146,11 @@ def opcode(instruction: Instruction) -> str:
     return instruction.form.spelling.partition(".")[0]
 
 
-def align_up(value: int, alignment: int) -> int:
-    """The least multiple of `alignment` that is not below `value`."""
-    return -(-value // alignment) * alignment
-
-
-def size_of(variable: Variable | Parameter) -> int:
-    """Bytes that a variable or parameter takes; 0 for an array left open."""
-    size = bytes_of(variable.type) * variable.vector
-    for extent in variable.shape:
-        size *= extent
-    return size
-
-
-def alignment_of(variable: Variable | Parameter) -> int:
-    """The declared alignment in bytes, or the natural one of the element."""
-    return variable.align or bytes_of(variable.type) * variable.vector
-
-
 def prepare(module: Module, lines: Sequence[int] = ()) -> Program:
     """Make a module ready. `lines` are those of its instructions in the PTX text, in order (0 where unknown)."""
     program = Program(module, {}, 0, {}, (), {})
     line = iter(lines)
-    shared = _SharedLayout(program)
+    shared = SharedLayout(program.places)
     variables: list[Variable] = []
     for item in module.items:
         if isinstance(item, Variable):
@@ -195,56 +165,17 @@ def prepare(module: Module, lines: Sequence[int] = ()) -> Program:
         if function.body is not None:
             program.codes[function.name] = _Flattener(program, function, shared, line).run()
     shared.close()
+    program.shared_places = tuple(shared.placed)
+    program.static_shared = shared.end - windows.SHARED_START
+    program.static_bytes = shared.packed - windows.SHARED_START
     return program
-
-
-class _SharedLayout:
-    """Places .shared variables one after another; open arrays all start where the sized ones end (PTX ISA 5.1.7).
-
-    Between two variables lie a few bytes that belong to nobody, so that an index that is off by one is seen.
-    """
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.end = self.packed = windows.SHARED_START
-        self.placed: list[Place] = []
-        self.open: list[tuple[Variable, dict[str, Place]]] = []
-
-    def add(self, variable: Variable, places: dict[str, Place] | None = None) -> None:
-        names = self.program.places if places is None else places
-        size = size_of(variable)
-        if size == 0:
-            self.open.append((variable, names))
-            return
-        alignment = alignment_of(variable)
-        for name in _numbered(variable.name, variable.count):
-            address = align_up(self.end + (RED_ZONE if self.placed else 0), alignment)
-            names[name] = Place("shared", address, size, name)
-            self.placed.append(names[name])
-            self.end = address + size
-            self.packed = align_up(self.packed, alignment) + size
-
-    def close(self) -> None:
-        alignment = max([16, *(alignment_of(variable) for variable, _ in self.open)])
-        self.program.shared_places = tuple(self.placed)
-        if self.open:
-            self.end = align_up(self.end + (RED_ZONE if self.placed else 0), alignment)
-            self.packed = align_up(self.packed, alignment)
-        for variable, names in self.open:
-            names[variable.name] = Place("shared", self.end, 0, variable.name)
-        self.program.static_shared = self.end - windows.SHARED_START
-        self.program.static_bytes = self.packed - windows.SHARED_START
-
-
-def _numbered(name: str, count: int | None) -> tuple[str, ...]:
-    return (name,) if count is None else tuple(f"{name}{i}" for i in range(count))
 
 
 class _Flattener:
     """Turns one function's body into numbered sites, without recursion, so that nesting has no limit."""
 
     def __init__(
-        self, program: Program, function: Function, shared: _SharedLayout, lines: Iterator[int]
+        self, program: Program, function: Function, shared: SharedLayout, lines: Iterator[int]
     ) -> None:
         self.lines = lines
         self.function = function
@@ -296,7 +227,7 @@ class _Flattener:
 
     def _place_local(self, scope: Scope, variable: Variable | Parameter, space: str) -> None:
         count = variable.count if isinstance(variable, Variable) else None
-        for name in _numbered(variable.name, count):
+        for name in numbered(variable.name, count):
             address = align_up(self.frame, alignment_of(variable))
             self.frame = address + size_of(variable)
             scope.places[name] = Place(space, address, size_of(variable), name)
@@ -318,7 +249,7 @@ class _Flattener:
     def _declare(self, statement: object, scope: Scope) -> None:
         if isinstance(statement, RegisterDeclaration):
             for written in statement.names:
-                for name in _numbered(written, statement.count):
+                for name in numbered(written, statement.count):
                     self._register(scope, name, statement.type)
                     if statement.vector > 1:
                         for part in "xyzw"[: statement.vector]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ptxtile.emulator import windows
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.memory import GRAIN, Addresses, Index, Memory, Offsets, Store
-from ptxtile.emulator.program import RED_ZONE, Program
+from ptxtile.emulator.placement import RED_ZONE
+from ptxtile.emulator.program import Program
 from ptxtile.emulator.report import count_of, fault
 from ptxtile.emulator.tensor_memory import TensorMemory
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxtile.emulator.operands import literal_bits
-from ptxtile.emulator.program import size_of
+from ptxtile.emulator.placement import size_of
 from ptxtile.emulator.widths import bytes_of
 from ptxtile.errors import EmulatorError
 from ptxtile.ir.module import GenericSymbol, Initial, MaskedSymbol, Variable

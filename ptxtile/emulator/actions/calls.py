@@ -12,7 +12,8 @@ from ptxtile.emulator.actions.control import fall_through
 from ptxtile.emulator.group import Frame, Group
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.operands import reader, refuse_undefined, writer
-from ptxtile.emulator.program import Place, Program, Site
+from ptxtile.emulator.placement import Place
+from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.report import fault, stop
 from ptxtile.emulator.step import Control, control
 from ptxtile.ir.module import Parameter

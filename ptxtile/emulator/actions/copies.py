@@ -13,8 +13,8 @@ from ptxtile.emulator.operands import address_reader, reader, refuse_undefined
 from ptxtile.emulator.ordering import Strength
 from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.report import stop
-from ptxtile.emulator.spaces import Part
 from ptxtile.emulator.sanitizer import Sanitizer
+from ptxtile.emulator.spaces import Part
 from ptxtile.emulator.step import Run, action
 from ptxtile.emulator.widths import Bits
 from ptxtile.ir.operand import Integer, Negated, Register
