@@ -24,6 +24,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "patterns", nargs="*", metavar="PATTERN", help="globs of spellings: 'fma.*' 'cvt.rn.*'"
     )
+    parser.add_argument(
+        "--scenarios",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="globs of scenarios and their points: 'memory.*', 'tma.rate.bulk.load/4KiB'; 'list' lists them",
+    )
     parser.add_argument("--spellings", type=Path, metavar="FILE", help="more patterns, one a line")
     parser.add_argument("--target", default="sm_90a", help="what to assemble for (sm_90a)")
     parser.add_argument(
@@ -64,10 +71,12 @@ def _progress() -> Callable[[str], None]:
 
 
 def _spellings(options: argparse.Namespace) -> list[str]:
+    from ptxtile import measure
+
     patterns = list(options.patterns)
     if options.spellings:
         patterns += options.spellings.read_text().split()
-    if not patterns:
+    if not patterns and not options.scenarios:
         raise UsageFault("name at least one pattern, such as 'fma.*', or --prepared DIR, or --compare A B")
     found: dict[str, None] = {}
     for pattern in patterns:
@@ -75,6 +84,11 @@ def _spellings(options: argparse.Namespace) -> list[str]:
             found.update(dict.fromkeys(pt.forms(pattern, options.target)))
         else:
             found[pt.validate(pattern).spelling] = None
+    for pattern in options.scenarios:
+        points = list(measure.scenario_names(pattern))
+        if not points:
+            raise UsageFault(f"no scenario is named {pattern!r}; --scenarios list lists them")
+        found.update(dict.fromkeys(points))
     return list(found)
 
 
@@ -89,6 +103,9 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from ptxtile import measure
 
+    if options.scenarios == ["list"]:
+        sys.stdout.writelines(f"{name}\n" for name in measure.scenario_names())
+        return 0
     if options.compare:
         before, after = (list(measure.read(path)) for path in options.compare)
         text, same = measure.compare(before, after)
@@ -116,7 +133,12 @@ def _records(options: argparse.Namespace, show: Callable[[str], None]) -> list[R
         if not options.prepared or not options.json:
             raise UsageFault("--rebuild needs --prepared DIR and --json FILE, beside which FILE.raw is")
         return measure.rebuild(options.prepared, options.json)
-    if options.html and options.json and options.json.exists() and not (options.patterns or options.prepared):
+    if (
+        options.html
+        and options.json
+        and options.json.exists()
+        and not (options.patterns or options.scenarios or options.prepared)
+    ):
         return list(measure.read(options.json))
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.prepared

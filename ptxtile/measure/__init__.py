@@ -17,17 +17,29 @@ from ptxtile.measure.batching import prepare
 from ptxtile.measure.chain import find
 from ptxtile.measure.records import Record, read
 from ptxtile.measure.report import report
+from ptxtile.measure.scenarios import is_scenario, names as scenario_names
 from ptxtile.measure.supervision import rebuild, run
 from ptxtile.measure.text import compare, table
 
-__all__ = ["Record", "compare", "measure", "prepare", "read", "rebuild", "report", "run", "table"]
+__all__ = [
+    "Record",
+    "compare",
+    "measure",
+    "prepare",
+    "read",
+    "rebuild",
+    "report",
+    "run",
+    "scenario_names",
+    "table",
+]
 
 
 def measure(spelling: str, *, target: str | None = None, device: int = 0) -> Record:
-    """Measure one spelling on the GPU.
+    """Measure one spelling, or one point of a scenario, on the GPU.
 
     Args:
-        spelling: "fma.rn.f32".
+        spelling: "fma.rn.f32", or "memory.latency.global/64KiB" (`scenario_names` lists them).
         target: what to assemble for; by default the device's own target, with `a` where it has one.
         device: the CUDA ordinal.
 
@@ -36,11 +48,11 @@ def measure(spelling: str, *, target: str | None = None, device: int = 0) -> Rec
         AssemblerError: nvJitLink or nvdisasm is missing.
         DriverError: there is no GPU.
     """
-    form = find(spelling)
+    name = spelling if is_scenario(spelling) else find(spelling).spelling
     if target is None:
         plain = driver.device(device).target
         target = f"{plain}a" if f"{plain}a" in pt.isa.target_facts().targets else plain
     with tempfile.TemporaryDirectory() as folder:
-        prepare([form.spelling], target, Path(folder), workers=1)
+        prepare([name], target, Path(folder), workers=1)
         records = run(Path(folder), Path(folder) / "out.jsonl", device=device)
-    return next(each for each in records if each.spelling == form.spelling)
+    return next(each for each in records if each.spelling == name)

@@ -19,6 +19,7 @@ import ptxtile as pt
 from ptxtile.measure.links import ANCHORS
 from ptxtile.measure.plan import Batch, load, store
 from ptxtile.measure.preparation import LINKS, prepare_batch
+from ptxtile.measure.scenarios import is_scenario
 
 __all__ = ["ASSEMBLY_SECONDS", "main", "prepare"]
 
@@ -88,7 +89,7 @@ def prepare(
     """Prepare a folder for these spellings; batches that are there already are left alone.
 
     Args:
-        spellings: canonical spellings.
+        spellings: canonical spellings, and names of points of scenarios.
         target: "sm_90a".
         folder: made if it is not there.
         size: spellings a cubin.
@@ -99,7 +100,10 @@ def prepare(
         AssemblerError: nvJitLink or nvdisasm is missing.
     """
     rest = [each for each in dict.fromkeys(spellings) if each not in ANCHORS]
-    groups = [list(LINKS + ANCHORS)] + [rest[start : start + size] for start in range(0, len(rest), size)]
+    groups = [list(LINKS + ANCHORS)]
+    for kind in (False, True):  # points of scenarios in batches of their own
+        held = [each for each in rest if is_scenario(each) is kind]
+        groups += [held[start : start + size] for start in range(0, len(held), size)]
     names = [f"batch-{number:03d}" for number in range(len(groups))]
     todo = [
         (group, name)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ptxtile import driver
 from ptxtile.measure.memory import CELLS
-from ptxtile.measure.plan import Batch, Case, Rate, batches, image_of
+from ptxtile.measure.plan import Batch, Case, Launch, Rate, batches, image_of
 from ptxtile.measure.values import image
 
 __all__ = ["REPEATS", "WARPS", "main"]
@@ -28,6 +28,7 @@ _PASSES = 2
 _SLOT = 32 * 16
 _SLOTS = [*(driver.Slot("Q", 8 * i, 8) for i in range(3)), driver.Slot("I", 24, 4), driver.Slot("I", 28, 4)]
 _BOUNDARY = 1 << 16
+_UINT32 = 2  # the driver's number of the type
 
 CLOCK = """.version 8.0
 .target sm_90
@@ -53,6 +54,24 @@ ret;
 """
 
 
+@dataclass(slots=True)
+class _Spare:
+    """Memory that scenarios walk, as much as the largest so far wanted."""
+
+    ordinal: int
+    buffer: driver.DeviceBuffer | None = None
+
+    def take(self, size: int) -> int:
+        """The address of at least `size` bytes, on a boundary of 64 KiB; what is in them is zeros at first."""
+        whole = size + 2 * _BOUNDARY
+        if self.buffer is None or self.buffer.nbytes < whole:
+            if self.buffer is not None:
+                self.buffer.free()
+            self.buffer = driver.DeviceBuffer(whole, self.ordinal)
+            driver.fill(self.buffer.address, 0, whole, ordinal=self.ordinal)
+        return -(-self.buffer.address // _BOUNDARY) * _BOUNDARY
+
+
 @dataclass(frozen=True, slots=True)
 class _Ground:
     """Buffers on the device: operands, and times by launch."""
@@ -61,6 +80,8 @@ class _Ground:
     times: driver.DeviceBuffer
     room: driver.DeviceBuffer
     ordinal: int
+    field: _Spare
+    stamps: _Spare
 
     @property
     def cells(self) -> int:
@@ -74,7 +95,8 @@ def _ground(ordinal: int) -> _Ground:
     held = ctypes.create_string_buffer(data, len(data))
     driver.copy_to_device(operands.address, ctypes.addressof(held), len(data), ordinal=ordinal)
     times = driver.DeviceBuffer(_SLOT * 256, ordinal)
-    made = _Ground(operands, times, driver.DeviceBuffer(CELLS + _BOUNDARY, ordinal), ordinal)
+    room = driver.DeviceBuffer(CELLS + _BOUNDARY, ordinal)
+    made = _Ground(operands, times, room, ordinal, _Spare(ordinal), _Spare(ordinal))
     driver.fill(made.cells, 0, CELLS, ordinal=ordinal)
     cell = (ctypes.c_uint64 * 2)(made.cells, made.cells)
     driver.copy_to_device(made.cells, ctypes.addressof(cell), 16, ordinal=ordinal)
@@ -82,13 +104,13 @@ def _ground(ordinal: int) -> _Ground:
     return made
 
 
-def _read(ground: _Ground, launches: int) -> list[list[int]]:
+def _read(address: int, launches: int, ordinal: int, blocks: int = 1) -> list[list[int]]:
     """For each launch, the times of all warps: t0, t1, t0, t1, …"""
-    held = (ctypes.c_uint64 * (_SLOT // 8 * launches))()
+    width = _SLOT // 8 * blocks
+    held = (ctypes.c_uint64 * (width * launches))()
     size = ctypes.sizeof(held)
-    driver.copy_from_device(ctypes.addressof(held), ground.times.address, size, ordinal=ground.ordinal)
-    driver.synchronize(ground.ordinal)
-    width = _SLOT // 8
+    driver.copy_from_device(ctypes.addressof(held), address, size, ordinal=ordinal)
+    driver.synchronize(ordinal)
     return [list(held[width * number : width * (number + 1)]) for number in range(launches)]
 
 
@@ -112,14 +134,57 @@ def _time(
             )
             number += 1
     found: list[list[int]] = [[], []]
-    for index, times in enumerate(_read(ground, number)):
+    for index, times in enumerate(_read(ground.times.address, number, ground.ordinal)):
         used = times[: 2 * warps]
         found[index % 2].append(max(used[1::2]) - min(used[0::2]))
     return found
 
 
+def _map(tensor: Sequence[int], blocks: int, address: int, ordinal: int) -> bytes:
+    """The tensor map of a scenario: the fields of all blocks one below the other."""
+    rows, columns, high, wide = tensor
+    fields = driver.TiledFields(
+        _UINT32, (columns, rows * blocks), (columns * 4,), (wide, high), (1, 1), 0, 0, 0, nan=False
+    )
+    return driver.encode_tiled(fields, address, ordinal)
+
+
+def _time_point(
+    module: driver.LoadedModule, rate: Rate, launch: Launch, ground: _Ground
+) -> tuple[list[list[float]], int]:
+    """Cycles of the shorter and of the longer kernel, repeated, and the blocks that ran.
+
+    The cycles of a launch are the mean of its blocks', each from its first warp's start to its last one's end: clocks
+    of different SMs do not compare.
+    """
+    blocks = launch.grid or driver.device(ground.ordinal).multiprocessors
+    cluster = (launch.cluster, 1, 1) if launch.cluster > 1 else None
+    geometry = driver.Geometry((blocks, 1, 1), (launch.block, 1, 1), cluster, dynamic_shared=launch.shared)
+    slots = [*_SLOTS, driver.Slot("128s", 64, 128)] if launch.tensor else _SLOTS
+    launchers = [driver.Launcher(module.function(name), geometry, slots) for name in (rate.short, rate.long)]
+    field = ground.field.take(launch.field * blocks)
+    width = _SLOT * blocks
+    stamps = ground.stamps.take(width * 2 * REPEATS)
+    values: list[driver.Value] = [ground.operands.address, field, rate.trips, _PASSES]
+    if launch.tensor:
+        values.append(_map(launch.tensor, blocks, field, ground.ordinal))
+    for number in range(2 * REPEATS):
+        launchers[number % 2]([stamps + width * number, *values])
+    found: list[list[float]] = [[], []]
+    warps = -(-launch.block // 32)
+    for number, times in enumerate(_read(stamps, 2 * REPEATS, ground.ordinal, blocks)):
+        each = [times[64 * block : 64 * block + 2 * warps] for block in range(blocks)]
+        found[number % 2].append(sum(max(used[1::2]) - min(used[0::2]) for used in each) / blocks)
+    return found, blocks
+
+
 def _measure(module: driver.LoadedModule, case: Case, ground: _Ground) -> dict[str, object]:
     found: dict[str, object] = {}
+    if case.launch is not None:
+        rate = case.dependent or case.independent
+        assert rate is not None
+        times, blocks = _time_point(module, rate, case.launch, ground)
+        return {"point": times, "blocks": blocks}
     if case.dependent is not None:
         found["dependent"] = _time(module, case.dependent, 1, REPEATS, ground)
     if case.independent is not None:
@@ -135,7 +200,7 @@ def _clock(ground: _Ground) -> float:
     with driver.load(CLOCK, ground.ordinal) as module:
         launch = driver.Launcher(module.function("clock"), driver.Geometry((1, 1, 1), (1, 1, 1)), _SLOTS[:1])
         launch([ground.times.address])
-        t0, t1, n0, n1 = _read(ground, 1)[0][:4]
+        t0, t1, n0, n1 = _read(ground.times.address, 1, ground.ordinal)[0][:4]
     return round(1000 * (t1 - t0) / max(n1 - n0, 1), 1)
 
 

@@ -22,7 +22,7 @@ from ptxtile.measure.values import immediate, offset, pattern_of, rotation
 if TYPE_CHECKING:
     from ptxtile.isa import Form, Operand, Signature
 
-__all__ = ["Shape", "entry", "header", "link_of", "step_text"]
+__all__ = ["Shape", "entry", "link_of", "step_text"]
 
 _PARAMETERS = ".param .u64 out, .param .u64 in, .param .u64 cells, .param .u32 trips, .param .u32 passes"
 _CARRY_IN = frozenset(["addc", "subc", "madc"])
@@ -34,11 +34,6 @@ class Shape:
 
     chains: int
     unroll: int
-
-
-def header(target: str, version: str) -> str:
-    """The first lines of a module of timed kernels."""
-    return f".version {version}\n.target {target}\n.address_size 64\n"
 
 
 def link_of(form: Form | None, way: Way, name: str = "") -> Link | None:

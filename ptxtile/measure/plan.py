@@ -11,8 +11,9 @@ import lzma
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-__all__ = ["Batch", "Case", "Rate", "batches", "image_of", "load", "store"]
+__all__ = ["Batch", "Case", "Launch", "Point", "Rate", "batches", "image_of", "load", "store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Rate:
     chains  independent chains a thread
     trips   turns of the loop
     sass    SASS mnemonics of one step, and how many of each: the proof
+    least   steps of the shorter one's turn, of a scenario
     """
 
     short: str
@@ -31,15 +33,56 @@ class Rate:
     chains: int
     trips: int
     sass: Mapping[str, float]
+    least: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How the kernels of a scenario are launched.
+
+    grid     blocks; 0 for one on each SM
+    block    threads of a block
+    cluster  blocks of a cluster
+    shared   bytes of dynamic shared memory
+    field    bytes of global memory for each block
+    tensor   rows, columns, box rows, box columns of the tensor map over the field, in 4-byte elements; () for none
+    """
+
+    grid: int
+    block: int
+    cluster: int = 1
+    shared: int = 0
+    field: int = 0
+    tensor: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a scenario measures, and at which point of its axis.
+
+    scenario  "memory.latency.global.ca"
+    form      the spelling that is timed
+    axis, at  what the points differ in, and this one's value: "bytes", 4096
+    unit      "cycles" for a latency; else what a rate is of: "B" a clock and SM
+    amount    units that a step gives a block; of a latency, instructions in a step
+    """
+
+    scenario: str
+    form: str
+    axis: str
+    at: float
+    unit: str
+    amount: float
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One spelling, ready to be timed.
+    """One spelling, or one point of a scenario, ready to be timed.
 
     chain       a step of the chain in PTX
     references  spellings or links whose latency the chain adds to the instruction's; "declared" where none can be named
     dependent   kernels with one chain; independent: with several (None with the reason in `note`)
+    launch, point  of a scenario, which has `dependent` for a latency and `independent` for a rate
     """
 
     spelling: str
@@ -50,6 +93,8 @@ class Case:
     dependent: Rate | None
     independent: Rate | None
     note: str = ""
+    launch: Launch | None = None
+    point: Point | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +120,23 @@ def store(batch: Batch, cubin: bytes, folder: Path) -> None:
 def load(path: Path) -> Batch:
     """Read the description of a batch."""
     raw = json.loads(path.read_text())
-    cases = tuple(
-        Case(
-            **{
-                **each,
-                "chain": tuple(each["chain"]),
-                "references": tuple(each["references"]),
-                "dependent": Rate(**each["dependent"]) if each["dependent"] else None,
-                "independent": Rate(**each["independent"]) if each["independent"] else None,
-            }
-        )
-        for each in raw["cases"]
-    )
+    cases = tuple(_case(each) for each in raw["cases"])
     return Batch(**{**raw, "asked": tuple(raw["asked"]), "cases": cases})
+
+
+def _case(raw: dict[str, Any]) -> Case:
+    launch, point = raw.get("launch"), raw.get("point")
+    return Case(
+        **{
+            **raw,
+            "chain": tuple(raw["chain"]),
+            "references": tuple(raw["references"]),
+            "dependent": Rate(**raw["dependent"]) if raw["dependent"] else None,
+            "independent": Rate(**raw["independent"]) if raw["independent"] else None,
+            "launch": Launch(**{**launch, "tensor": tuple(launch["tensor"])}) if launch else None,
+            "point": Point(**point) if point else None,
+        }
+    )
 
 
 def batches(folder: Path) -> Iterator[Batch]:

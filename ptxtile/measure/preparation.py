@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import ptxtile as pt
-from ptxtile import driver
 from ptxtile.measure import memory, sass
+from ptxtile.measure.assembling import Code, Part, assemble, assembler, version_of
 from ptxtile.measure.chain import Way, candidates, find, refusal
-from ptxtile.measure.kernel import Shape, entry, header, link_of, step_text
+from ptxtile.measure.kernel import Shape, entry, link_of, step_text
 from ptxtile.measure.links import DECLARED, words
 from ptxtile.measure.plan import Batch, Case, Rate, store
+from ptxtile.measure.scenarios import is_scenario
+from ptxtile.measure.staging import stage
 
 if TYPE_CHECKING:
     from ptxtile.isa import Form
 
-__all__ = ["LINKS", "PTX_VERSION", "prepare_batch"]
+__all__ = ["LINKS", "prepare_batch"]
 
-PTX_VERSION = "9.0"
 LINKS = tuple(f"link.opaque.{carrier}" for carrier in ("b16", "b32", "f32", "b64", "f64"))
 _WAYS = 8
 _PROBE = (4, 8)
@@ -40,26 +40,6 @@ class _Try:
     way: Way
 
 
-_Code = dict[str, list[tuple[str, str]]]
-
-
-def _assemble(parts: Sequence[tuple[str, str]], target: str) -> tuple[_Code, bytes, dict[str, str]]:
-    """Functions of the parts (key, text) that assemble together, their cubin, and why others do not."""
-    if not parts:
-        return {}, b"", {}
-    text = header(target, PTX_VERSION) + "".join(each for _, each in parts)
-    try:
-        cubin = driver.assemble(text, target)
-    except pt.AssemblerError as error:
-        if len(parts) == 1:
-            lines = [line.strip() for line in str(error.log or error).splitlines() if "error" in line]
-            return {}, b"", {parts[0][0]: lines[0] if lines else str(error)}
-        middle = len(parts) // 2
-        left, right = _assemble(parts[:middle], target), _assemble(parts[middle:], target)
-        return {**left[0], **right[0]}, b"", {**left[2], **right[2]}
-    return sass.functions(driver.disassemble(cubin)), cubin, {}
-
-
 def _entries(each: _Try, name: str, shapes: Sequence[Shape]) -> str:
     return "".join(
         entry(f"{name}_{number}", each.form, each.way, shape, each.spelling)
@@ -67,7 +47,12 @@ def _entries(each: _Try, name: str, shapes: Sequence[Shape]) -> str:
     )
 
 
-def _prove(code: _Code, name: str, steps: int, first: int = 0) -> dict[str, float] | str:
+def _part(each: _Try, name: str, shapes: Sequence[Shape], target: str) -> Part:
+    floor = each.form.signatures[each.way.signature].targets.get(target) if each.form else None
+    return Part(each.spelling, _entries(each, name, shapes), version_of([floor] if floor else []))
+
+
+def _prove(code: Code, name: str, steps: int, first: int = 0) -> dict[str, float] | str:
     short, long = (sass.between_clocks(code.get(f"{name}_{first + number}", [])) for number in (0, 1))
     return sass.per_step(short, long, steps)
 
@@ -107,7 +92,7 @@ def _proven(spellings: Sequence[str], target: str, skipped: dict[str, str]) -> d
         for spelling in [spelling for spelling in waiting if spelling not in tries]:
             del waiting[spelling]
         names = {spelling: f"p{number}" for number, spelling in enumerate(tries)}
-        code, _, refused = _assemble([(s, _entries(tries[s], names[s], shapes)) for s in tries], target)
+        code, _, refused = assemble([_part(tries[s], names[s], shapes, target) for s in tries], target)
         for spelling, each in tries.items():
             proof = refused.get(spelling) or _prove(code, names[spelling], _PROBE[1] - _PROBE[0])
             proof = proof if isinstance(proof, str) else _own(each, proof)
@@ -163,7 +148,7 @@ def _references(each: _Try, proof: Mapping[str, float]) -> tuple[str, ...]:
     return tuple(name for name in named if name == DECLARED or seen.get(name, "PRMT") in proof)
 
 
-def _case(each: _Try, name: str, shapes: Sequence[Shape], code: _Code) -> Case | str:
+def _case(each: _Try, name: str, shapes: Sequence[Shape], code: Code) -> Case | str:
     rates: list[Rate | None] = []
     notes = []
     for first, trips in ((0, 8), (2, 16)):
@@ -198,8 +183,20 @@ def _case(each: _Try, name: str, shapes: Sequence[Shape], code: _Code) -> Case |
 
 
 def prepare_batch(spellings: Sequence[str], target: str, folder: Path, name: str) -> Batch:
-    """Assemble and prove one batch, and keep it in the folder."""
+    """Assemble and prove one batch of spellings, or of points of scenarios, and keep it in the folder."""
     skipped: dict[str, str] = {}
+    points = [each for each in spellings if is_scenario(each)]
+    if points:
+        cases, cubin = stage(points, target, skipped)
+    else:
+        cases, cubin = _chains(spellings, target, skipped)
+    batch = Batch(name, target, assembler(), tuple(spellings), tuple(cases), skipped)
+    store(batch, cubin, folder)
+    return batch
+
+
+def _chains(spellings: Sequence[str], target: str, skipped: dict[str, str]) -> tuple[list[Case], bytes]:
+    """The cases of spellings and their cubin."""
     found = _proven(spellings, target, skipped)
     for spelling, (_, weight) in list(found.items()):
         if weight > _LIMIT:
@@ -207,20 +204,17 @@ def prepare_batch(spellings: Sequence[str], target: str, folder: Path, name: str
             del found[spelling]
     shapes = {spelling: _shapes(*each) for spelling, each in found.items()}
     names = {spelling: f"k{number}" for number, spelling in enumerate(found)}
-    parts = [(s, _entries(found[s][0], names[s], shapes[s])) for s in found]
-    code, cubin, refused = _assemble(parts, target)
+    parts = [_part(found[s][0], names[s], shapes[s], target) for s in found]
+    code, cubin, refused = assemble(parts, target)
     if refused:
         skipped.update(refused)
-        parts = [each for each in parts if each[0] not in refused]
-        code, cubin, _ = _assemble(parts, target)
+        parts = [each for each in parts if each.key not in refused]
+        code, cubin, _ = assemble(parts, target)
     cases = []
-    for spelling, _ in parts:
+    for spelling in (part.key for part in parts):
         case = _case(found[spelling][0], names[spelling], shapes[spelling], code)
         if isinstance(case, str):
             skipped[spelling] = case
         else:
             cases.append(case)
-    version = ".".join(map(str, driver.find_assembler().version))
-    batch = Batch(name, target, f"nvJitLink {version}", tuple(spellings), tuple(cases), skipped)
-    store(batch, cubin, folder)
-    return batch
+    return cases, cubin

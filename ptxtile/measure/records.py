@@ -19,7 +19,11 @@ A line is one object:
     saturates    the fewest warps that reach 95% of `rate`
     independent  chains a thread in `rates`
     rate_sass    mnemonics of one step of an independent chain
+    issue        instructions of warps per clock per SM at `rate`, links included
     flop         floating point (or integer) operations per clock per SM, of matrix forms
+    scenario, form, axis, at    of a point of a scenario: its scenario, the spelling that is timed, the axis, the place
+    unit         what `rate` is of: "results", or a scenario's own ("B", "FLOP", "atomics", "instructions")
+    blocks       blocks that ran, of a scenario
     skipped      why there is no number; null if there is one
     device, driver, assembler, target, mhz    where and with what
 """
@@ -34,7 +38,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from ptxtile.measure.links import DECLARED
-from ptxtile.measure.plan import Case, Rate
+from ptxtile.measure.plan import Case, Point, Rate
 
 __all__ = ["SCHEMA", "SPREAD_LIMIT", "Conditions", "Record", "build", "read", "skipped", "write"]
 
@@ -43,6 +47,8 @@ SPREAD_LIMIT = 0.02
 """Repeats that differ by more than this share of their median give no number."""
 
 _SATURATED = 0.95
+_REST = 0.1
+"""Share of a kernel's time outside its steps that is worth a note."""
 _LEAST = 1.0
 """Cycles that an instruction takes at least; less is left where links do not lie on the chain's path."""
 
@@ -85,6 +91,13 @@ class Record:
     independent: int | None = None
     rate_sass: Mapping[str, float] = field(default_factory=dict)
     flop: float | None = None
+    issue: float | None = None
+    scenario: str = ""
+    form: str = ""
+    axis: str = ""
+    at: float | None = None
+    unit: str = "results"
+    blocks: int | None = None
     skipped: str | None = None
     note: str = ""
     schema: int = SCHEMA
@@ -95,7 +108,7 @@ def skipped(spelling: str, family: str, reason: str, where: Conditions) -> Recor
     return Record(spelling, family, **asdict(where), skipped=reason)
 
 
-def _slope(rate: Rate, times: Sequence[Sequence[int]]) -> tuple[float, float]:
+def _slope(rate: Rate, times: Sequence[Sequence[float]]) -> tuple[float, float]:
     """Cycles that one step of all chains of a thread adds, and the spread of the repeats."""
     steps = rate.steps * rate.trips
     differences = [(long - short) / steps for short, long in zip(*times)]
@@ -136,6 +149,7 @@ def _throughput(case: Case, times: Mapping[str, Sequence[Sequence[int]]], limit:
         "saturates": enough,
         "independent": case.independent.chains,
         "rate_sass": case.independent.sass,
+        "issue": round(sum(case.independent.sass.values()) * rates[best] / 32, 3),
         "flop": round(rates[best] / 32 * operations, 1) if operations else None,
     }
 
@@ -151,6 +165,37 @@ def _alone(step: float, taken: Mapping[str, float]) -> dict[str, object]:
     return {"subtracted": taken, "latency": rest}
 
 
+def _place(point: Point, rate: Rate, raw: Mapping[str, object], limit: float) -> dict[str, object]:
+    """What a point of a scenario comes to."""
+    values: dict[str, object] = {
+        "scenario": point.scenario,
+        "form": point.form,
+        "axis": point.axis,
+        "at": point.at,
+    }
+    if "point" not in raw:
+        return values
+    times: Sequence[Sequence[float]] = raw["point"]  # type: ignore[assignment]
+    step, spread = _slope(rate, times)
+    values |= {"blocks": raw["blocks"]}
+    if spread > limit:
+        return {**values, "note": f"repeats differ by {spread:.1%}, more than {limit:.0%}"}
+    values |= {"step": round(step, 3)}
+    if point.unit == "cycles":
+        return {
+            **values,
+            "spread": round(spread, 5),
+            "latency": round(step / point.amount, 3),
+            "sass": rate.sass,
+        }
+    found = round(point.amount / step, 3)
+    values |= {"rate": found, "rate_spread": round(spread, 5), "rate_sass": rate.sass, "unit": point.unit}
+    rest = 1 - step * (rate.least + rate.steps) * rate.trips / statistics.median(times[1])
+    if rest > _REST:
+        values["note"] = f"{rest:.0%} of the longer kernel's time is not its steps'"
+    return {**values, "flop": found if point.unit == "FLOP" else None}
+
+
 def build(
     case: Case,
     raw: Mapping[str, object],
@@ -160,7 +205,11 @@ def build(
 ) -> Record:
     """The record of a case from its times; `known` has the latencies that links refer to."""
     values: dict[str, object] = {"note": case.note}
-    if case.dependent is not None and "dependent" in raw:
+    if case.point is not None:
+        rate = case.dependent or case.independent
+        assert rate is not None
+        values |= {"chain": case.chain, "way": case.way, **_place(case.point, rate, raw, limit)}
+    elif case.dependent is not None and "dependent" in raw:
         step, spread = _slope(case.dependent, raw["dependent"])  # type: ignore[arg-type]
         values |= {"sass": case.dependent.sass, "chain": case.chain, "way": case.way}
         if spread <= limit:
@@ -170,7 +219,7 @@ def build(
                 values |= _alone(step, {name: known[name] for name in case.references})
         else:
             values["note"] = f"latency: repeats differ by {spread:.1%}, more than {limit:.0%}"
-    if case.independent is not None and "independent" in raw:
+    if case.point is None and case.independent is not None and "independent" in raw:
         values |= _throughput(case, raw["independent"], limit)  # type: ignore[arg-type]
     if values.get("step") is None and values.get("rate") is None:
         values["skipped"] = values["note"] or "it was not timed"

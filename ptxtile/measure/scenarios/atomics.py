@@ -1,0 +1,98 @@
+"""Atomics: operations per clock and SM, by how many threads share an address.
+
+`threads an address` goes from 1 (each its own) through 32 (one address a warp) and 1024 (one a block) to all threads of
+all blocks. Global atomics run on every SM at once, shared ones on one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxtile.measure.plan import Launch, Point
+from ptxtile.measure.scenarios.recipe import Recipe
+
+__all__ = ["EVERYWHERE", "recipes"]
+
+EVERYWHERE = 1 << 20
+"""Threads an address where all threads of the device share one; there are fewer of them."""
+
+_THREADS = 1024
+_HELPERS = frozenset(
+    "IMAD IADD3 VIADD LOP3 MOV UMOV UIADD3 R2UR PRMT ISETP BRA BSSY BSYNC SHF LDS FADD HADD2 HFMA2 SEL CS2R NOP".split()
+)
+_BOTH = (1, 2, 4, 8, 16, 32, _THREADS)
+_FEW = (1, 32, _THREADS)
+# spelling, SASS, points, carrier
+_SHARED = (
+    ("atom.shared.add.u32", "ATOMS", _BOTH, "b32"),
+    ("atom.shared.cas.b32", "ATOMS", _BOTH, "b32"),
+    ("atom.shared.exch.b32", "ATOMS", _FEW, "b32"),
+    ("atom.shared.max.s32", "ATOMS", _FEW, "b32"),
+    ("atom.shared.add.u64", "ATOMS", _FEW, "b64"),
+    ("atom.shared.add.f32", "ATOMS", _FEW, "f32"),
+    ("red.shared.add.u32", "ATOMS", _BOTH, "b32"),
+)
+_GLOBAL = (
+    ("atom.global.add.u32", "ATOMG", (*_BOTH, EVERYWHERE), "b32"),
+    ("atom.global.cas.b32", "ATOMG", (*_BOTH, EVERYWHERE), "b32"),
+    ("atom.global.exch.b32", "ATOMG", (*_FEW, EVERYWHERE), "b32"),
+    ("atom.global.add.u64", "ATOMG", (*_FEW, EVERYWHERE), "b64"),
+    ("atom.global.add.f32", "ATOMG", (*_FEW, EVERYWHERE), "f32"),
+    ("red.global.add.u32", "RED", (*_BOTH, EVERYWHERE), "b32"),
+    ("red.global.add.f32", "RED", (*_FEW, EVERYWHERE), "f32"),
+    ("red.global.add.f64", "RED", (*_FEW, EVERYWHERE), "f64"),
+    ("red.global.add.noftz.f16x2", "RED", (*_FEW, EVERYWHERE), "b32"),
+    ("red.global.add.noftz.bf16x2", "RED", (*_FEW, EVERYWHERE), "b32"),
+)
+_BITS = {"b32": 32, "f32": 32, "b64": 64, "f64": 64}
+
+
+def recipes() -> Iterator[Recipe]:
+    """All points of these scenarios."""
+    for form, sass, points, carrier in _SHARED:
+        for sharing in points:
+            yield _atomic(form, sass, sharing, carrier, Launch(1, _THREADS, shared=_THREADS * 8))
+    for form, sass, points, carrier in _GLOBAL:
+        for sharing in points:
+            yield _atomic(form, sass, sharing, carrier, Launch(0, _THREADS, field=_THREADS * 8))
+
+
+def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) -> Recipe:
+    """One atomic a step, at an address that run time alone knows, so that the assembler combines no lanes."""
+    size = _BITS[carrier] // 8
+    group = f"shr.u32 %index, %thread, {sharing.bit_length() - 1};"
+    if sharing >= _THREADS:
+        group = "and.b32 %index, %thread, %zero;"
+    place = f"mad.lo.u32 %spot, %index, {size}, %shared;"
+    if not launch.shared:
+        place = f"mad.wide.u32 %cell, %index, {size}, %cell;"
+    base = "ld.param.u64 %cell, [field];" if sharing == EVERYWHERE else "mov.u64 %cell, %field;"
+    setup = (
+        base,
+        group,
+        place,
+        f"cvt{'.rn' if carrier[0] == 'f' else ''}.{carrier.replace('b', 'u')}.u32 %one, %thread;",
+    )
+    where = "[%spot]" if launch.shared else "[%cell]"
+    operands = f"{where}, %one, %one" if ".cas" in form else f"{where}, %one"
+    lines = [f"{form} {operands};"]
+    if form.startswith("atom"):
+        lines = [f"{form} %old, {operands};", *_used(carrier)]
+    return Recipe(
+        Point(f"atomics.{form}", form, "threads an address", sharing, "atomics", _THREADS),
+        launch,
+        lambda turn: lines,
+        {sass: 1},
+        _HELPERS,
+        declare=(f".reg .{carrier} %one, %old;", ".reg .u32 %index, %spot, %low, %high;", ".reg .u64 %cell;"),
+        setup=setup,
+        steps=(4, 12),
+        trips=4 if sharing >= _THREADS else 16,
+    )
+
+
+def _used(carrier: str) -> list[str]:
+    """Statements that use what an atomic returns, which would not be returned otherwise."""
+    if carrier == "b64":
+        return ["mov.b64 {%low, %high}, %old;", "mad.lo.u32 %acc, %low, %thread, %acc;"]
+    return ["mov.b32 %low, %old;", "mad.lo.u32 %acc, %low, %thread, %acc;"]

@@ -1,0 +1,118 @@
+"""Latency of loads by level and footprint: a pointer chase by one warp through all cells of a footprint.
+
+Cells lie `STRIDE` bytes apart. Each holds the address of the next one, in an order that a linear congruence gives:
+every cell once, neighbours far apart. Before the clock starts, the kernel writes the cells and reads them all, so
+that a footprint lies in the nearest level that has room for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxtile.measure.plan import Launch, Point
+from ptxtile.measure.scenarios.recipe import MEET, Recipe
+
+__all__ = ["STRIDE", "recipes"]
+
+STRIDE = 128
+"""Bytes from cell to cell: a line of the caches."""
+
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+_CACHED = tuple(_KIB << n for n in (2, 4, 5, 6, 7, 8, 9, 10)) + tuple(
+    _MIB << n for n in (1, 2, 3, 4, 5, 6, 8, 10)
+)
+_BEYOND = tuple(_KIB << n for n in (2, 6, 9, 10)) + tuple(_MIB << n for n in (2, 3, 4, 5, 6, 8, 10))
+_SHARED = tuple(_KIB << n for n in (0, 5, 7))
+_MULTIPLIER, _INCREMENT = 1664525, 1013904223  # of a congruence that visits every cell of a power of two
+
+
+def recipes() -> Iterator[Recipe]:
+    """All points of these scenarios."""
+    for size in _CACHED:
+        yield _global("memory.latency.global", "ld.global.b64", size)
+    for size in _BEYOND:
+        yield _global("memory.latency.global.cg", "ld.global.cg.b64", size)
+    for size in _SHARED:
+        yield _shared("memory.latency.shared", "ld.shared.b32", size, 1)
+    for cluster in (2, 4, 8):
+        yield _shared("memory.latency.distributed", "ld.shared::cluster.b32", 32 * _KIB, cluster)
+
+
+def _next(cells: int) -> list[str]:
+    """Statements from the number %index of a cell to that of the next one, %after."""
+    return [
+        f"mad.lo.u32 %after, %index, {_MULTIPLIER}, {_INCREMENT};",
+        f"and.b32 %after, %after, {cells - 1};",
+    ]
+
+
+def _walk(label: str, cells: int, body: list[str]) -> list[str]:
+    """`body` for each cell %index, the lanes side by side."""
+    return [
+        "mov.u32 %index, %lane;", f"{label}:", *body, "add.u32 %index, %index, 32;",
+        f"setp.lt.u32 %more, %index, {cells};", f"@%more bra {label};",
+    ]  # fmt: skip
+
+
+def _global(scenario: str, form: str, size: int) -> Recipe:
+    cells = size // STRIDE
+    where = f"mad.wide.u32 %cell, %index, {STRIDE}, %field;"
+    write = [
+        *_next(cells),
+        where,
+        f"mad.wide.u32 %x, %after, {STRIDE}, %field;",
+        "st.global.b64 [%cell], %x;",
+    ]
+    read = [
+        where,
+        f"{form} %x, [%cell];",
+        "mov.b64 {%low, %high}, %x;",
+        "mad.lo.u32 %acc, %low, %zero, %acc;",
+    ]
+    return Recipe(
+        Point(scenario, form, "bytes", size, "cycles", 1),
+        Launch(1, 32, field=size),
+        lambda turn: [f"{form} %x, [%x];"],
+        {"LDG.E": 1},
+        declare=(".reg .u32 %index, %after, %low, %high;", ".reg .u64 %cell, %x;", ".reg .pred %more;"),
+        setup=(
+            *_walk("WRITE", cells, write),
+            "membar.gl;",
+            *_walk("READ", cells, read),
+            "mov.u64 %x, %field;",
+        ),
+        finish=("cvt.u32.u64 %acc, %x;", "@%never st.global.u32 [%out], %acc;"),
+        steps=(16, 48),
+        trips=64 if size > 128 * _KIB else 16,
+    )
+
+
+def _shared(scenario: str, form: str, size: int, cluster: int) -> Recipe:
+    """Cells in the shared memory of the block itself, or of the next block of its cluster."""
+    cells = size // STRIDE
+    mine = f"mad.lo.u32 %cell, %index, {STRIDE}, %shared;"
+    target = f"mad.lo.u32 %x, %after, {STRIDE}, %shared;"
+    map_: list[str] = []
+    first: list[str] = ["mov.u32 %x, %shared;"]
+    meet: tuple[str, ...] = ()
+    if cluster > 1:
+        map_ = ["mapa.shared::cluster.u32 %x, %x, %rank;"]
+        first = [
+            "mov.u32 %after, %cluster_nctarank;", "add.u32 %index, %rank, 1;", "rem.u32 %index, %index, %after;",
+            "mapa.shared::cluster.u32 %x, %shared, %index;",
+        ]  # fmt: skip
+        meet = MEET
+    write = [*_next(cells), mine, target, *map_, "st.shared.b32 [%cell], %x;"]
+    at = Point(scenario, form, "blocks of the cluster", cluster, "cycles", 1)
+    return Recipe(
+        at if cluster > 1 else Point(scenario, form, "bytes", size, "cycles", 1),
+        Launch(cluster, 32, cluster, shared=size),
+        lambda turn: [f"{form} %x, [%x];"],
+        {"LD.E" if cluster > 1 else "LDS": 1},
+        frozenset(["MOV", "IMAD"]),  # generic addresses have two halves
+        declare=(".reg .u32 %index, %after, %cell, %x;", ".reg .pred %more;"),
+        setup=(*_walk("WRITE", cells, write), *meet, *first),
+        finish=("@%never st.global.u32 [%out], %x;", *meet),
+        steps=(16, 48),
+        start=meet or ("bar.sync 0;",),
+    )
