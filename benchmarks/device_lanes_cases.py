@@ -46,16 +46,10 @@ def _scalar(seed: int) -> Iterator[Kernel]:
     for opcode in SCALAR:
         draw = "shift" if opcode in ("vshl", "vshr") else "numbers"
         for spelling in _spellings(opcode):
-            merges = opcode != "vmad" and spelling.split(".")[-1] not in ("add", "min", "max")
+            last = spelling.split(".")[-1]
+            merges = opcode != "vmad" and last not in ("add", "min", "max")
             for number in range(DRAWN):
                 a, b = ("", "") if number == 0 else (rng.choice(PARTS), rng.choice(PARTS))
-                if opcode == "vmad":
-                    signs = rng.choice((("", "", ""), ("-", "", ""), ("", "-", ""), ("", "", "-")))
-                    if ".po" in spelling or number == 0:
-                        signs = ("", "", "")
-                    a, b, c = f"{signs[0]}r1{a}", f"{signs[1]}r2{b}", f"{signs[2]}r3"
-                    yield Kernel(f"{spelling} r5, {a}, {b}, {c};", draw)
-                    continue
                 third = "" if merges else ", r3"
                 yield Kernel(f"{spelling} r5, r1{a}, r2{b}{third};", draw)
                 if merges:
