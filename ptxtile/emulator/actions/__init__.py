@@ -24,6 +24,7 @@ MODULES = (
     "tcgen05",
     "wmma",
     "video",
+    "video_scalar",
 )
 
 
