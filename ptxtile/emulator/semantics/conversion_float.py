@@ -1,8 +1,9 @@
 """cvt between floats (PTX ISA 9.7.9.22): f64 f32 tf32 f16 bf16, packed pairs, and the 8, 6 and 4 bit formats.
 
 NaNs: to f32 and narrower from f32 and narrower the format's own NaN (of tf32 0x7fffe000); from f64 quiet with the
-leading payload bits; to f64 quiet with the payload kept, under .ftz that of the canonical f32 NaN; from bf16 to f32 the
-bits are moved. The 6 and 4 bit formats have none: NaN gives their largest number.
+leading payload bits; to f64 quiet with the payload kept, under .ftz that of the canonical f32 NaN; from bf16 to f32,
+and from f32 or f64 to itself without a modifier, the bits are moved. The 6 and 4 bit formats have none: NaN gives their
+largest number.
 """
 
 from __future__ import annotations
@@ -50,8 +51,10 @@ def _flushed(call: Call, target: Format, source: Format, a: Unsigned) -> Unsigne
 def scalar(call: Call, target: Kind, source: Kind, a: Unsigned) -> Unsigned:
     """One float to one float; a has the source's width, tf32 results are 32 bits wide."""
     to, of = target.form, source.form
-    if len(call.modifiers) == 2 and (to is of or (to is F32 and of is BF16)):
-        return a if to is of else a.astype(np.uint32) << np.uint32(16)
+    if to is F32 and of is BF16 and not (call.has(".ftz") or call.has(".sat")):
+        return a.astype(np.uint32) << np.uint32(16)
+    if len(call.modifiers) == 2 and to is of:
+        return np.where(nf.is_nan(a, to), np.uint16(to.nan), a) if to in (F16, BF16) else a
     x = _flushed(call, to, of, a)
     if to is TF32:
         return _to_tf32(call, x)

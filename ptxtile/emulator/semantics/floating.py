@@ -55,10 +55,10 @@ def _arithmetic(call: Call, form: Format, *operands: Unsigned) -> Unsigned:
 
 
 def _directed_bf16(call: Call, kind: Kind, operands: list[Unsigned]) -> Unsigned | None:
-    """fma.{rz,rm,rp}{.relu}.bf16 and .bf16x2, which ptxas accepts and the manual lacks; else None.
+    """fma.{rz,rm,rp}{.oob}{.relu}.bf16 and .bf16x2, which ptxas accepts and the manual lacks; else None.
 
     The hardware rounds the packed ones to nearest. The scalar ones it takes for f16: an f32 fma in the named direction
-    on the f16 values, rounded to nearest f16, without .relu.
+    on the f16 values, rounded to nearest f16, without .oob and .relu.
     """
     if kind.format != "bf16" or call.opcode != "fma" or rounding(call) == "rn":
         return None
@@ -71,6 +71,10 @@ def _directed_bf16(call: Call, kind: Kind, operands: list[Unsigned]) -> Unsigned
         return nf.round_double(nf.to_double(single, F32), F16, "rn")
 
 
+def _taken_for_f16(call: Call, kind: Kind) -> bool:
+    return kind.format == "bf16" and kind.lanes == 1 and call.opcode == "fma" and rounding(call) != "rn"
+
+
 def arithmetic(call: Call, kind: Kind, operands: tuple[Unsigned, ...]) -> Array:
     """add, sub, mul, div, fma and mad on whole registers."""
     form = kind.form
@@ -78,7 +82,7 @@ def arithmetic(call: Call, kind: Kind, operands: tuple[Unsigned, ...]) -> Array:
     result = _directed_bf16(call, kind, lanes)
     if result is None:
         result = finish(call, _arithmetic(call, form, *lanes), form)
-    if call.has(".oob"):
+    if call.has(".oob") and not _taken_for_f16(call, kind):
         missing = ((lanes[0] & 0x7FFF) == OOB_NAN) | ((lanes[1] & 0x7FFF) == OOB_NAN)
         result = np.where(missing, result.dtype.type(0), result)
     return join(result, kind.bits * kind.lanes)
@@ -93,7 +97,8 @@ def reciprocal(call: Call, a: Unsigned) -> Array:
     if call.has(".approx"):
         return approximate.reciprocal(call, a, form)
     one = np.full(a.shape, form.one, a.dtype)
-    return nf.divide(one, a, form, rounding(call), flush=call.has(".ftz"))
+    # In f64 the hardware flushes nothing where a rounding is named.
+    return nf.divide(one, a, form, rounding(call), flush=call.has(".ftz") and form is F32)
 
 
 @value("sqrt")
