@@ -100,6 +100,8 @@ class Callbacks(syntax.ExpressionCallbacks):
 
     def address(self, children: Children) -> AddressNode:
         base, *rest = cast("Sequence[Node]", children)
+        if rest and isinstance(base, syntax.Shifted):
+            raise Fault("an address with more than its base in the brackets takes no offset", base.word.start)
         return AddressNode(base, tuple(rest))
 
     def arguments(self, children: Children) -> ArgumentsNode:

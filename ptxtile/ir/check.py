@@ -22,7 +22,7 @@ _BEFORE = re.compile(rf"{_SPACE}(?:@{_SPACE}!?{_SPACE}[A-Za-z0-9_$%]+{_SPACE})?"
 # An address may be formed of a symbol of these spaces under this modifier of the instruction.
 _SHARED, _PARAM = frozenset(["shared"]), frozenset(["param"])
 _SPACES = {
-    "": frozenset(["global", "shared", "const", "local"]),
+    "": frozenset(["global", "shared", "local"]),
     ".shared": _SHARED,
     ".shared::cta": _SHARED,
     ".shared::cluster": _SHARED,
@@ -147,7 +147,7 @@ class _Check:
             if not special:
                 for at in addresses:
                     address = operands[at]
-                    if type(address) is Address and type(address.base) is Symbol:
+                    if type(address) is Symbol or (type(address) is Address and type(address.base) is Symbol):
                         break
                 else:
                     return
@@ -208,19 +208,25 @@ class _Check:
         return True
 
     def _spaces(self, record: Instruction, signature: Signature, position: int) -> None:
+        own = next((slot for slot in signature.slots.values() if slot in _SPACES), None)
         for declared, given in zip(signature.operands, record.operands):
+            if isinstance(given, Symbol) and declared.kind == "value" and own is not None:
+                self._space(record, given, own, position)
             if not isinstance(given, Address) or not isinstance(given.base, Symbol) or declared.space is None:
                 continue
-            wanted, space = _SPACES.get(declared.space), given.base.space
-            if wanted is None or space not in _STATE_SPACES or space in wanted:
-                continue
-            where = f"an address in {declared.space}" if declared.space else "a generic address"
-            message = f"{given.base.name} is in .{space}; {record.form.spelling} wants {where}"
-            self.faults.append(Fault(message, self._spelled(position)))
+            self._space(record, given.base, declared.space, position)
+
+    def _space(self, record: Instruction, given: Symbol, space: str, position: int) -> None:
+        wanted = _SPACES.get(space)
+        if wanted is None or given.space not in _STATE_SPACES or given.space in wanted:
+            return
+        where = f"an address in {space}" if space else "a generic address"
+        message = f"{given.name} is in .{given.space}; {record.form.spelling} wants {where}"
+        self.faults.append(Fault(message, self._spelled(position)))
 
 
 def _inside(signature: Signature) -> tuple[bool, tuple[int, ...]]:
-    """Whether a special register may be among the operands, and the places of the addresses that name a space."""
+    """Whether a special register may be among the operands, and the places of what may be or hold a name in a space."""
     operands = signature.operands
-    addresses = tuple([i for i, each in enumerate(operands) if each.space is not None])
+    addresses = tuple([i for i, each in enumerate(operands) if each.space is not None or each.symbol])
     return any(each.special for each in operands), addresses

@@ -27,6 +27,13 @@ def bind(form: Form, shapes: tuple[Shape, ...]) -> Signature:
     raise OperandError(_message(form, shapes))
 
 
+# The kinds of symbol that an address of an opaque object may name; a parameter may be one.
+_OPAQUE = {
+    ".texref": frozenset(["texref", "tex", "param"]),
+    ".samplerref": frozenset(["samplerref", "param"]),
+    ".surfref": frozenset(["surfref", "param"]),
+}
+_NO_VARIABLES = frozenset(["func", "proto", "texref", "samplerref", "surfref"])
 _LITERALS = frozenset(["int", "f32lit", "f64lit"])
 _HALVES = frozenset([".bf16", ".bf16x2", ".f16x2"])  # a vector of these does not begin with a literal
 
@@ -179,7 +186,11 @@ def _base(operand: Operand, shape: Shape) -> bool:
         return False
     if shape in operand.registers:
         return True
-    return (shape == "int" and operand.immediate) or (operand.symbol and shape.startswith("sym:"))
+    if shape.startswith("sym:"):
+        kind = shape[4:]
+        named = _OPAQUE.get(operand.space or "")
+        return operand.symbol and (kind not in _NO_VARIABLES if named is None else kind in named)
+    return shape == "int" and operand.immediate
 
 
 def check_literals(form: Form, signature: Signature, values: Sequence[object]) -> None:

@@ -152,3 +152,26 @@ def test_heads_and_functions() -> None:
     assert many.message == "k has 32,765 bytes of parameters; 32,764 are possible"
     (old,) = check_text(head + ".address_size 32\n.entry k() { ret; }")
     assert old.message == ".address_size 32: the assembler no longer makes code with 32-bit addresses"
+
+
+def test_names_that_are_no_addresses() -> None:
+    head = (
+        ".version 9.0\n.target sm_90\n.address_size 64\n.global .texref t;\n.global .surfref s;\n.const .b32 c;\n"
+        ".shared .b32 z;\n.func f () { ret; }\n.visible .entry k () {\n.reg .b32 r<4>;\n.reg .b64 d<4>;\n.reg .f32 f<4>;\n"
+    )
+    first = head.count("\n") + 1
+    lines = {
+        "ld.u32 r1, [c];": "c is in .const; ld.u32 wants a generic address",
+        "cvta.global.u64 d1, z;": "z is in .shared; cvta.global.u64 wants an address in .global",
+        "cvta.shared.u64 d1, z;": "",
+        "tex.2d.v4.f32.f32 {f0,f1,f2,f3}, [t+4, {f1,f2}];": (
+            "an address with more than its base in the brackets takes no offset"
+        ),
+        "ld.global.u32 r1, [t];": "ld.global.u32 does not take these operands",
+        "atom.global.add.u32 r1, [f], r2;": "atom.global.add.u32 does not take these operands",
+        "tex.2d.v4.f32.f32 {f0,f1,f2,f3}, [s, {f1,f2}];": "tex.2d.v4.f32.f32 does not take these operands",
+        "suq.width.b32 r1, [s];": "",
+        "suq.width.b32 r1, [t];": "suq.width.b32 does not take these operands",
+    }
+    told = {each.line - first: each.message for each in check_text(head + "\n".join(lines) + "\nret;\n}\n")}
+    assert told == {place: message for place, message in enumerate(lines.values()) if message}
