@@ -106,13 +106,12 @@ def wgmma_descriptor(
         unit, across = _split(what, columns, chunk)
         pitch, stride = _split(what, rows, _LINES)
         made = MatrixDescriptor("k", span, _CHUNK if span else across * itemsize, stride * itemsize)
-        fits = pitch == width and unit == 1 and (not span or across == chunk)
+        fits = pitch == width and unit == 1 and (not span or across == chunk or len(columns) == chunk)
     elif rows[1] - rows[0] == 1:
         if itemsize not in mn_major:
             sizes = " and ".join(f"{8 * size}" for size in mn_major)
-            raise LayoutError(
-                f"{what}: only matrices of {sizes}-bit elements may be MN-major; here k must be contiguous"
-            )
+            which = f"only matrices of {sizes}-bit elements may" if sizes else "these elements may not"
+            raise LayoutError(f"{what}: {which} be MN-major; here k must be contiguous")
         unit, across = _split(what, rows, width)
         pitch, down = _split(what, columns, _LINES)
         leading, stride = (across, down) if span else (down, across)
