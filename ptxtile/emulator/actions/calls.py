@@ -1,4 +1,7 @@
-"""call (PTX ISA 9.7.12.5), direct and by address; parameters go in by copy, results come out by copy."""
+"""call (PTX ISA 9.7.12.5), direct and by address; parameters go in by copy, results come out by copy.
+
+Functions without a body are those of the system (`system_calls`), or an error.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator import windows
 from ptxtile.emulator.actions.control import fall_through
+from ptxtile.emulator.actions.system_calls import SYSTEM
 from ptxtile.emulator.group import Frame, Group
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.operands import reader, refuse_undefined, writer
@@ -39,6 +43,8 @@ def call(program: Program, site: Site) -> Control:
         raise stop("undeclared", f"there is no function {callee.name}", site)
     name = callee.name
     if not any(item.name == name and item.body is not None for item in program.module.functions):
+        if name in SYSTEM:
+            return SYSTEM[name](program, site, results, arguments)
         raise stop("unsupported", f"the emulator has no body of function {name}", site)
 
     def run(group: Group, lanes: Lanes) -> None:
