@@ -170,12 +170,12 @@ _REDUCE: dict[str, tuple[Callable[..., Bits], int]] = {
 
 @control("redux")
 def redux(program: Program, site: Site) -> Control:
-    """redux.sync (9.7.13.10) of 32-bit integers."""
+    """redux.sync (9.7.13.10) of 32-bit integers and of f32."""
     modifiers = site.instruction.form.modifiers
     name = modifiers[-1]
-    if name not in (".u32", ".s32", ".b32"):
-        raise stop("unsupported", f"the emulator cannot run {site.instruction.form.spelling} yet", site)
     destination, a, mask = site.instruction.operands
+    if name == ".f32":
+        return _redux_float(program, site)
     mode = modifiers[1]
     kind = np.int32 if name == ".s32" else np.uint32
 
@@ -189,6 +189,36 @@ def redux(program: Program, site: Site) -> Control:
         else:
             whole = np.where(meeting.present, a, np.iinfo(kind).min).max(axis=1)
         return (np.repeat(whole.astype(kind).view(np.uint32)[:, None], 32, axis=1),)
+
+    reads = [reader(program, site, a, ".b32")]
+    return _collective(
+        site, reads, reader(program, site, mask, ".b32"), [writer(site, destination, ".b32")], compute
+    )
+
+
+def _redux_float(program: Program, site: Site) -> Control:
+    """The least or greatest of the numbers, of .abs their sizes; with .NaN the canonical NaN where any is one.
+
+    The order of bits: -0 is below +0. Without .NaN the result is the canonical NaN where nothing else is there.
+    """
+    modifiers = site.instruction.form.modifiers
+    destination, a, mask = site.instruction.operands
+    least = ".min" in modifiers
+    outside = np.int64(1 << 32) if least else np.int64(-1 << 32)
+
+    def compute(meeting: Meeting) -> tuple[Bits, ...]:
+        words = meeting.sources[0]
+        if ".abs" in modifiers:
+            words = words & np.uint32(0x7FFFFFFF)
+        nan = meeting.present & ((words & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000))
+        signed = words.view(np.int32).astype(np.int64)
+        order = np.where(signed < 0, -1 - (signed & 0x7FFFFFFF), signed)
+        order = np.where(meeting.present & ~nan, order, outside)
+        found = order.min(axis=1) if least else order.max(axis=1)
+        bits = np.where(found < 0, (-1 - found) | 0x80000000, found).astype(np.uint32)
+        lost = (found == outside) | (nan.any(axis=1) & (".NaN" in modifiers))
+        whole = np.where(lost, np.uint32(0x7FFFFFFF), bits)
+        return (np.repeat(whole[:, None], 32, axis=1),)
 
     reads = [reader(program, site, a, ".b32")]
     return _collective(
