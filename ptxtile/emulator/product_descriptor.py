@@ -71,7 +71,7 @@ def described(bits: int, kind: str) -> Described | str:
 
 def shape_problem(found: Described, kind: str, ctas: int, stationary: bool, sparse: bool) -> str:
     """What is wrong with a shape and the rest, for an instruction; "" if nothing."""
-    rows = (32, 64, 128) if stationary else (64, 128) if ctas == 1 else (128, 256)
+    rows: tuple[int, ...] = (32, 64, 128) if stationary else (64, 128) if ctas == 1 else (128, 256)
     if kind.startswith("mx") and ctas == 1:
         rows = (128,)
     if found.m not in rows:

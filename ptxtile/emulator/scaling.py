@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxtile.emulator.tensor_core import LEAST, Factor, factor
+from ptxtile.emulator.tensor_core import LEAST, Doubles, Factor, factor
 from ptxtile.emulator.widths import Bits
 
 VECTORS = {".scale_vec::1X": 1, ".scale_vec::2X": 2, ".scale_vec::4X": 4, ".block16": 4}
@@ -23,7 +23,7 @@ def scale(bits: Bits, kind: str) -> Factor:
     if kind == "ue4m3":
         return factor(bits & np.uint8(0x7F), "e4m3")
     power = bits.astype(np.int64) - 127
-    value = np.where(bits == 255, np.nan, np.ldexp(1.0, power))
+    value: Doubles = np.where(bits == 255, np.nan, np.ldexp(1.0, power))
     return Factor(value, power)
 
 
@@ -31,8 +31,8 @@ def scaled(given: Factor, bits: Bits, kind: str) -> Factor:
     """Each row's blocks multiplied by its scale factors: (…, rows, k) by (…, rows, blocks), exactly."""
     by = scale(bits, kind)
     depth = given.value.shape[-1] // bits.shape[-1]
-    value, power = (np.repeat(each, depth, axis=-1) for each in (by.value, by.exponent))
+    value, power = np.repeat(by.value, depth, axis=-1), np.repeat(by.exponent, depth, axis=-1)
     with np.errstate(invalid="ignore"):
-        product = given.value * value
+        product: Doubles = given.value * value
     exponent = np.where(given.exponent <= LEAST, given.exponent, given.exponent + power)
     return Factor(product, np.where((product == 0) & (exponent > LEAST), LEAST, exponent))

@@ -122,6 +122,8 @@ def free(program: Program, site: Site) -> Control:
 
 def _settle(lanes: Lanes, proxies: Proxies, offsets: Offsets) -> None:
     """Stop if work on these cells is not known to be over; then they are as good as new."""
+    from ptxtile.emulator.machine import name_thread
+
     store, ordering = lanes.wave.spaces.tensor.store, proxies.ordering
     races = proxies.sanitizer.races_of(store, 4)
     assert races is not None and store.unwritten is not None
@@ -141,7 +143,8 @@ def _settle(lanes: Lanes, proxies: Proxies, offsets: Offsets) -> None:
         if reading.store is store and np.isin(reading.granules, granules).any():
             who, when = np.array([reading.agent]), np.array([reading.time])
             if not ordering.knows(lanes.threads[:1], who, when).all():
-                other = proxies.started(reading.agent, proxies.sanitizer.site_number(reading.site))
+                name = name_thread(proxies.sanitizer.machine.launch, reading.thread)
+                other = f"{name} started it at {at_line(reading.site)}"
                 text = "in flight: tensor memory is freed, and nothing tells this warp that it has been read"
                 raise fault("in-flight", text, lanes, 0, other)
             proxies.forget(key)

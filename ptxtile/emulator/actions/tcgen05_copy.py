@@ -32,15 +32,15 @@ SHAPES = {
 def copied_lanes(shape: str, multicast: str) -> Places:
     """The lanes of each row, from the address's: (rows, copies)."""
     row = np.arange(SHAPES[shape][0], dtype=np.int64)[:, None]
+    copies = {"warpx4": [0, 32, 64, 96], "warpx2::02_13": [0, 64], "warpx2::01_23": [0, 32]}.get(
+        multicast, [0]
+    )
     if shape == "4x256b":
-        return row * 32
-    if multicast == "warpx4":
-        return row + np.arange(0, 128, 32)[None, :]
-    if multicast == "warpx2::02_13":
-        return row + np.array([[0, 64]])
+        row = row * 32
     if multicast == "warpx2::01_23":
-        return row + row // 32 * 32 + np.array([[0, 32]])
-    return row
+        row = row + row // 32 * 32
+    found: Places = row + np.array(copies, np.int64)
+    return found
 
 
 def copy(program: Program, site: Site) -> Run:

@@ -240,15 +240,25 @@ class Product:
             return np.ones(cells.shape, np.bool_)
         words = np.array(self.off[4 * which : 4 * which + 4], np.uint32)
         lane = cells // WIDTH % LANES
-        return words[lane // 32] >> (lane % 32).astype(np.uint32) & np.uint32(1) == 0
+        found: Lost = words[lane // 32] >> (lane % 32).astype(np.uint32) & np.uint32(1) == 0
+        return found
 
     def _complete(self) -> None:
         """Read, multiply and write, in each CTA."""
         b, lost_b = self._b()
         for which in range(len(self.ctas)):
             a, present, lost_a = self._a(which)
-            left, right = self._scaled(which, a, b, present)
-            self._write(which, left, right, lost_a[:, None] | lost_b[None, :])
+            before = self.wave.spaces.tensor.words[self.sums[which]]
+            kind = self.made.d
+            start = before.astype(np.uint16) if kind == "f16" else before
+            if not self.values["enable"]:
+                start = np.zeros_like(start)
+            if self.plan.kind == "i8":
+                types, saturate = (self.made.a, self.made.b), self.made.saturate
+                found = tensor_core.multiply_integers(a, b, start, types, saturate)
+            else:
+                found = self._sum(*self._scaled(which, a, b, present), start)
+            self._write(which, before, found, lost_a[:, None] | lost_b[None, :])
 
     def _b(self) -> tuple[Bits, Lost]:
         """B with its columns as rows, (n, k), and which of them are undefined."""
@@ -284,10 +294,9 @@ class Product:
 
     def _scaled(
         self, which: int, a: Bits, b: Bits, present: NDArray[np.bool_] | None
-    ) -> tuple[Factor, Factor] | tuple[Bits, Bits]:
-        if self.plan.kind == "i8":
-            return a, b
-        left, right = tensor_core.sparse_factor(a, self.made.a, present), tensor_core.factor(b, self.made.b)
+    ) -> tuple[Factor, Factor]:
+        left = tensor_core.sparse_factor(a, self.made.a, present)
+        right = tensor_core.factor(b, self.made.b)
         if self.made.negative[0]:
             left = Factor(-left.value, left.exponent)
         if self.made.negative[1]:
@@ -307,32 +316,25 @@ class Product:
         found = (memory.words[cells] >> shift).astype(np.uint8)
         if (found != found[0]).any():
             raise self._fault("scale factors must be the same in all four parts of 32 lanes")
-        return found[0]
+        same: Bits = found[0]
+        return same
 
-    def _write(self, which: int, left: Factor | Bits, right: Factor | Bits, lost: Lost) -> None:
-        memory, cells, enabled = self.wave.spaces.tensor, self.sums[which], self._enabled(which)
-        kind = self.made.d
-        kept = np.uint32(0xFFFF0000 if kind == "f16" else 0)
-        before = memory.words[cells]
-        start = (before & ~kept).astype(np.uint16 if kind == "f16" else np.uint32)
-        if not self.values["enable"]:
-            start = np.zeros_like(start)
-        elif memory.unwritten is not None:
-            lost = lost | (memory.unwritten[cells] & ~kept != 0)
-        found = self._product(left, right, start)
-        memory.words[cells[enabled]] = (before & kept | found)[enabled]
-        if memory.unwritten is not None:
-            marks = np.where(lost, ~kept, np.uint32(0))
-            memory.unwritten[cells[enabled]] = (memory.unwritten[cells] & kept | marks)[enabled]
-
-    def _product(self, left: Factor | Bits, right: Factor | Bits, start: Bits) -> Bits:
-        if not isinstance(left, Factor) or not isinstance(right, Factor):
-            types = self.made.a, self.made.b
-            return tensor_core.multiply_integers(left, right, start, types, self.made.saturate)
+    def _sum(self, left: Factor, right: Factor, start: Bits) -> Bits:
         addend = tensor_core.factor(start, self.made.d)
         if self.plan.exponent:
-            value = np.ldexp(addend.value, -self.plan.exponent)
+            value: tensor_core.Doubles = np.ldexp(addend.value, -self.plan.exponent)
             exponent = np.where(addend.value == 0, addend.exponent, addend.exponent - self.plan.exponent)
             addend = Factor(value, exponent)
         total = tensor_core.aligned_sum(left, right, addend, tensor_core.FRACTION)
         return tensor_core.to_half(total) if self.made.d == "f16" else tensor_core.cut(total)
+
+    def _write(self, which: int, before: Bits, found: Bits, lost: Lost) -> None:
+        """Write D where it may be; what is undefined of its row, its column or itself makes an element undefined."""
+        memory, cells, enabled = self.wave.spaces.tensor, self.sums[which], self._enabled(which)
+        kept = np.uint32(0xFFFF0000 if self.made.d == "f16" else 0)
+        memory.words[cells[enabled]] = (before & kept | found)[enabled]
+        marks = memory.unwritten
+        if marks is not None:
+            if self.values["enable"]:
+                lost = lost | (marks[cells] & ~kept != 0)
+            marks[cells[enabled]] = (marks[cells] & kept | np.where(lost, ~kept, np.uint32(0)))[enabled]
