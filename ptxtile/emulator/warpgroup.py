@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ptxtile.emulator.group import Group
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.program import Site
+from ptxtile.emulator.register_pool import RegisterPool
 from ptxtile.emulator.report import at_line, count_of, fault
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Warpgroups:
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         self.waiting: list[Standing] = []
+        self.registers = RegisterPool(wave)
 
     def number(self, lanes: Lanes) -> NDArray[np.int64]:
         """By thread: its warpgroup, numbered through the wave."""
@@ -86,8 +88,8 @@ class Warpgroups:
             raise fault("barrier", text, lanes, position)
 
     def explain(self) -> list[str]:
-        """Who waits where for the rest of a warpgroup."""
-        lines = []
+        """Who waits where for the rest of a warpgroup, or for registers."""
+        lines = self.registers.explain()
         for each in self.waiting[:8]:
             who = self.wave.thread_name(int(each.lanes.threads[0]))
             count = count_of(each.lanes.count, "thread")
@@ -96,4 +98,4 @@ class Warpgroups:
 
     def first_site(self) -> Site | None:
         """The instruction of the first thread that waits, if any does."""
-        return self.waiting[0].site if self.waiting else None
+        return self.waiting[0].site if self.waiting else self.registers.first_site()

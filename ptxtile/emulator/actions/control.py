@@ -10,6 +10,7 @@ from ptxtile.emulator.operands import reader, refuse_undefined
 from ptxtile.emulator.program import Program, Site, branch_targets
 from ptxtile.emulator.report import fault
 from ptxtile.emulator.step import Control, Run, action, control
+from ptxtile.ir.operand import Integer
 
 
 def fall_through(group: Group, lanes: Lanes) -> None:
@@ -115,7 +116,25 @@ def trap(program: Program, site: Site) -> Control:
     return run
 
 
-@action("brkpt", "nanosleep", "pmevent", "setmaxnreg", "griddepcontrol")
+@action("brkpt", "nanosleep", "pmevent", "griddepcontrol")
 def nothing(program: Program, site: Site) -> Run:
-    """Instructions without an effect that a program can see."""
+    """Instructions without an effect that a program can see.
+
+    A launch begins when the one before it has ended and been seen, so griddepcontrol.wait finds nothing to wait for.
+    """
     return lambda lanes: None
+
+
+@control("setmaxnreg")
+def setmaxnreg(program: Program, site: Site) -> Control:
+    """setmaxnreg (9.7.19.5): registers go to the CTA's pool, or come from it as soon as it has them."""
+    (operand,) = site.instruction.operands
+    assert isinstance(operand, Integer)
+    count, more = operand.value, ".inc" in site.instruction.form.modifiers
+
+    def run(group: Group, lanes: Lanes) -> None:
+        fall_through(group, lanes)
+        if lanes.count:
+            lanes.wave.warpgroups.registers.change(group, lanes, site, count, more)
+
+    return run
