@@ -100,6 +100,9 @@ if TYPE_CHECKING:
         alloc_local as alloc_local,
         alloc_shared as alloc_shared,
     )
+    from ptxtile.builder.pointers import (
+        address as address,
+    )
     from ptxtile.builder.printing import (
         printf as printf,
     )
@@ -247,6 +250,7 @@ _HOME = {
         """,
         "builder.module_builder": "ModuleBuilder",
         "builder.parameters": "Pointer alloc_local alloc_shared",
+        "builder.pointers": "address",
         "builder.printing": "printf",
         "builder.scalars": """
             assume block_dim block_idx cluster_idx cluster_rank cluster_size cta_sync fma

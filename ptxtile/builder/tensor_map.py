@@ -13,12 +13,14 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ptxtile.builder import addresses, convert
+from ptxtile.builder.storage import Memory
 from ptxtile.builder.tensors import Dim, Tensor, checked_shape
 from ptxtile.builder.values import current, where
-from ptxtile.dtypes import DType, Scalar, dtype_of
+from ptxtile.dtypes import DType, Scalar, dtype_of, uint64
 from ptxtile.errors import LayoutError, OperandError, TraceError
 from ptxtile.ir.operand import Address, Integer, Operand, Register, Symbol, Vector
 from ptxtile.ir.tensor_map import BYTES, Im2col, TiledMap, element_of
+from ptxtile.layout import S
 
 if TYPE_CHECKING:
     from ptxtile.builder.trace import Trace
@@ -169,6 +171,17 @@ class TensorMap:
         if not isinstance(rows, (tuple, list)) or len(rows) != 4:
             raise LayoutError(f"{self!r}.rows takes four rows and a column, not {rows!r}")
         return MapTile(self, (*reversed(rows), column), True)
+
+    def words(self) -> Tensor:
+        """The map itself, (16,) of uint64 at its generic address: what a kernel copies before it changes the copy."""
+        if self.base is None:
+            trace = current("TensorMap.words")
+            raise TraceError(
+                f"{self!r} describes an argument: words() are those inside a kernel" + where(trace)
+            )
+        return Tensor.bind(
+            (BYTES // 8,), uint64, Memory("generic", self.base, _ALIGNMENT, BYTES), S[BYTES // 8]
+        )
 
     def at(self, place: Tensor) -> TensorMap:
         """The same description of a map that lies elsewhere: `place` is its 128 bytes in global memory, aligned to 64,

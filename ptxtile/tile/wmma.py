@@ -8,8 +8,8 @@ comes from the tensor:
     load     registers, memory
     store    memory, registers
     mma      d, a, b, c
-.row wants neighbours along columns side by side in memory, .col those along rows; the first element lies at a multiple
-of 32 bytes, and lines a multiple of 16 bytes apart.
+.row wants neighbours along columns side by side in memory, .col those along rows; each row or column starts at a
+multiple of the bytes of a fragment, or of its own where it has fewer (9.7.14.4.2).
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from ptxtile.tile.places import Region
 from ptxtile.tile.scope import coordinate
 
 _SHAPE = re.compile(r"\.m(\d+)n(\d+)k(\d+)")
-_FIRST, _LINE = 32, 16  # bytes
 _WORD = 32
 
 
@@ -74,7 +73,11 @@ def issue(call: Call) -> None:
     predicate.check_preserve(form.spelling, call.preserve_dst, call.pred, loads)
     slots = next(each for each in form.signatures if len(each.operands) == 3).operands
     held, repeat = _fragments(call, slots[0 if loads else 1], given[0 if loads else 1])
-    found, stride, parts = _memory(call, slots[1 if loads else 0], given[1 if loads else 0], not loads)
+    width = 8 if ".f64" in form.modifiers else 4
+    alignment = slots[0 if loads else 1].length * width
+    found, stride, parts = _memory(
+        call, slots[1 if loads else 0], given[1 if loads else 0], alignment, not loads
+    )
     if parts.repeat != repeat:
         raise TileError(
             f"{form.spelling}: operand r has repeats {repeat}, and p has {parts.repeat}: both repeat alike"
@@ -105,7 +108,9 @@ def _fragments(
     return held, parts.repeat
 
 
-def _memory(call: Call, slot: Slot, given: object, writes: bool) -> tuple[Sequence[Operand], Operand, Split]:
+def _memory(
+    call: Call, slot: Slot, given: object, alignment: int, writes: bool
+) -> tuple[Sequence[Operand], Operand, Split]:
     """The address of each repeat, the stride, and the parts of the shape."""
     form, trace = call.form, call.trace
     what, space = f"{form.spelling}: operand p", slot.space or ""
@@ -123,13 +128,12 @@ def _memory(call: Call, slot: Slot, given: object, writes: bool) -> tuple[Sequen
         axes[-2:] = axes[-1], axes[-2]
         tensor = tensor.permute(*axes)
         parts = Split(parts.group, parts.repeat, (made.columns, made.rows))
-    region = Region(what, tensor, space, parts.atom[1], _LINE)
+    due = min(alignment, parts.atom[1] * tensor.dtype.itemsize)
+    region = Region(what, tensor, space, parts.atom[1], due)
     stride = _distance(what, made, tensor)
     places.check(trace, region, call.pred)
     if writes:
         places.check_store(region)
-    first = tensor[(*(slice(None),) * (tensor.ndim - 2), slice(0, 1), slice(0, 1))]
-    places.check(trace, Region(f"{what} (its first element)", first, space, 1, _FIRST), call.pred)
     found = places.of_repeats(trace, region, parts, coordinate(group))
     return found, addresses.lower(trace, stride.times(made.packed), 32), parts
 
