@@ -58,6 +58,8 @@ def test_a_map_that_the_kernel_changed(device):
     np.testing.assert_array_equal(out, b[2 : 2 + ROWS, 4 : 4 + COLUMNS])
 
 
+# The assembler keeps 8 bytes of stack for one target, where a kernel reads the map among its own parameters.
+@pytest.mark.filterwarnings("ignore:other_tensor. 8 bytes of stack")
 def test_nvidias_assembler_takes_it():
     pytest.importorskip("nvidia", reason="nvidia-nvjitlink is not installed")
     for target in ("sm_90a", "sm_100a", "sm_120a"):
