@@ -16,6 +16,7 @@ from ptxtile.emulator.decode import Decoded
 from ptxtile.emulator.group import PATIENCE, Frame, Group, Pool
 from ptxtile.emulator.idle import Idle
 from ptxtile.emulator.lanes import Lanes, Threads
+from ptxtile.emulator.launch_order import LaunchOrder, may_cancel
 from ptxtile.emulator.mbarrier import MBarriers
 from ptxtile.emulator.memory import Memory, Store
 from ptxtile.emulator.ordering import Ordering
@@ -71,7 +72,8 @@ class Machine:
         self.random = random.Random(launch.seed)
         self.steps_left = launch.steps
         self.decoded = decoded
-        self.waiting_ctas = 0
+        self.waiting = LaunchOrder(np.zeros(0, np.int64), 1, 1, None)
+        self.refused: set[int] = set()  # CTAs of the wave that know that nothing is left to cancel
         self.parameters = Store("parameter space", windows.PARAM_START, len(launch.parameters), readonly=True)
         self.parameters.write(0, launch.parameters)
         self.ordering = Ordering(self) if launch.sanitize else None
@@ -93,9 +95,10 @@ class Machine:
         most = max(1, RESIDENT_THREADS // (self.block_threads * size)) * size
         if self.decoded.tensor_memory:
             most = min(most, -(-TENSOR_MEMORY_CTAS // size) * size)
-        for start in range(0, len(ctas), most):
-            self.waiting_ctas = max(0, len(ctas) - start - most)
-            Wave(self, ctas[start : start + most]).run()
+        self.waiting = LaunchOrder(ctas, size, most, self.launch.seed if may_cancel(self.decoded) else None)
+        while self.waiting:
+            self.refused.clear()
+            Wave(self, self.waiting.take()).run()
 
 
 def _by_cluster(ctas: NDArray[np.int64], grid: Extent, cluster: Extent) -> NDArray[np.int64]:
@@ -317,8 +320,8 @@ class Wave:
             lines.append(self._polling(group))
             lines.extend(self.mbarriers.awaited(group.threads))
         lines.extend(self.mbarriers.explain())
-        if self.machine.waiting_ctas:
-            lines.append(f"these leave no room for {count_of(self.machine.waiting_ctas, 'CTA')} of the grid")
+        if self.machine.waiting:
+            lines.append(f"these leave no room for {count_of(len(self.machine.waiting), 'CTA')} of the grid")
         live = int(self.live.sum())
         text = "deadlock: " + ("the 1 thread left waits" if live == 1 else f"all {live} threads left wait")
         where: Site | None = (

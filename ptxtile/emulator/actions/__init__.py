@@ -17,6 +17,7 @@ MODULES = (
     "multimem",
     "mbarrier",
     "copies",
+    "cluster_launch",
     "tensor_maps",
     "mma",
     "matrices",
