@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxtile.emulator.flow import Flow
 from ptxtile.emulator.group import Group
 from ptxtile.emulator.lanes import Threads
 from ptxtile.emulator.program import Site
@@ -56,6 +57,7 @@ class Barriers:
         self.wave = wave
         self.waiting: list[Waiting] = []
         self.live = np.full(wave.ctas, wave.block, np.int64)
+        self.split = False
 
     def arrive(self, waiting: Waiting) -> None:
         """Threads come to a barrier; every barrier that is now complete lets its threads go."""
@@ -66,6 +68,8 @@ class Barriers:
                 f"barrier {int(waiting.barrier[position])} does not exist: 0 to 15 do", waiting, position
             )
         self._check_count(waiting)
+        if waiting.aligned and waiting.blocks:
+            self.split = self.split or bool(self._incomplete(waiting).any())
         for part in self._in_turn(waiting):
             self.waiting.append(part)
             keys = self.wave.cta[part.threads] * COUNT + part.barrier
@@ -84,6 +88,43 @@ class Barriers:
             return [waiting]
         warps = wave.tid[waiting.threads] // 32
         return [_part(waiting, np.flatnonzero(warps == warp)) for warp in np.unique(warps).tolist()]
+
+    def _incomplete(self, waiting: Waiting) -> NDArray[np.bool_]:
+        """By thread that waits: whether living threads of its warp are not among them."""
+        wave = self.wave
+        size = wave.ctas * wave.warps
+        here = np.bincount(wave.warp[waiting.threads], minlength=size)
+        living = np.bincount(wave.warp[wave.live], minlength=size)
+        found: NDArray[np.bool_] = (here < living)[wave.warp[waiting.threads]]
+        return found
+
+    def check_passed(self, group: Group) -> None:
+        """A group comes to where all that goes through a barrier must come: nobody of it may have left that out.
+
+        Called while `split`: some warp waits in part at an `.aligned` barrier.
+        """
+        wave = self.wave
+        flow = wave.machine.decoded.codes[group.frame.name].flow
+        self.split = False
+        for waiting in self.waiting:
+            if not (waiting.aligned and waiting.blocks):
+                continue
+            parted = self._incomplete(waiting)
+            if not parted.any():
+                continue
+            self.split = True
+            if waiting.group.frame is not group.frame or group.number not in after(flow, waiting.site.number):
+                continue
+            warps = wave.warp[waiting.threads[parted]]
+            passed = np.flatnonzero(np.isin(wave.warp[group.threads], warps))
+            if len(passed):
+                thread = int(group.threads[passed[0]])
+                stays = int(np.flatnonzero(wave.warp[waiting.threads] == wave.warp[thread])[0])
+                text = (
+                    f"divergent barrier: {waiting.site.instruction.form.spelling} is .aligned, so that all threads of a "
+                    "warp must execute it, but some of a warp have passed it by"
+                )
+                raise self._error(text, waiting, stays, f"the other: {wave.thread_name(thread)}")
 
     def recount(self, threads: Threads) -> None:
         """These threads have ended: barriers that waited for them may be complete."""
@@ -206,6 +247,17 @@ class Barriers:
         who = self.wave.thread_name(int(waiting.threads[position]))
         return stop("barrier", text, waiting.site, who, other)
 
+    def lacking(self) -> NDArray[np.bool_]:
+        """By thread: whether a barrier of its whole CTA waits for it, and it has not come."""
+        wave = self.wave
+        found: NDArray[np.bool_] = np.zeros(wave.count, np.bool_)
+        for waiting in self.waiting:
+            if (waiting.wanted == WHOLE).all():
+                found[np.isin(wave.cta, wave.cta[waiting.threads])] = True
+        for waiting in self.waiting:
+            found[waiting.threads] = False
+        return found & wave.live
+
     def first_site(self) -> Site | None:
         """The instruction of the first thread that waits, if any does."""
         return next((waiting.site for waiting in self.waiting if waiting.blocks), None)
@@ -235,6 +287,16 @@ class Barriers:
                 f"{name}: barrier {barrier} has {arrived} of {count_of(total, 'thread')}; {'; '.join(parts)}"
             )
         return lines
+
+
+def after(flow: Flow, number: int) -> set[int]:
+    """The instructions at which blocks begin that all paths from this one lead through."""
+    found: set[int] = set()
+    place = flow.immediate_post_dominator[flow.block[number]]
+    while place is not None and place not in found:
+        found.add(place)
+        place = flow.immediate_post_dominator[flow.block[place]]
+    return found
 
 
 def _part(waiting: Waiting, positions: NDArray[np.intp]) -> Waiting:

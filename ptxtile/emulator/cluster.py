@@ -41,6 +41,7 @@ class ClusterBarriers:
         self.arrivals: list[tuple[Threads, int, bool]] = []
         self.claims: dict[int, Claims] = {}
         self.visits: dict[int, dict[tuple[int, int], tuple[int, Site]]] = {}
+        self.complete: dict[int, int] = {}
 
     def arrive(self, site: Site, threads: Threads, releases: bool) -> None:
         """Threads arrive. `releases`: what they did before is visible to those who acquire."""
@@ -92,6 +93,10 @@ class ClusterBarriers:
                 raise fault("exit", text, lanes, position)
             self.visits.setdefault(cta, {})[thread, site.number] = (ordering.now, site)
 
+    def covered(self, lanes: Lanes, cta: int) -> None:
+        """The access of the only thread of `lanes` is asynchronous work, which is watched until it is done."""
+        self.visits.get(cta, {}).pop((int(lanes.threads[0]), lanes.step.site.number), None)
+
     def check_exit(self, threads: Threads) -> None:
         """These threads have ended: stop if others' accesses to their CTA's shared memory need not be over."""
         wave, ordering = self.wave, self.wave.machine.ordering
@@ -112,12 +117,10 @@ class ClusterBarriers:
         return self.wave.thread_name(cta * self.wave.block).partition(" of ")[2]
 
     def _order(self, cluster: int) -> None:
-        size = self.wave.cluster_size
-        for cta in range(cluster * size, (cluster + 1) * size):
-            self.visits.pop(cta, None)  # all of the cluster have come here since
         ordering = self.wave.machine.ordering
         if ordering is None:
             return
+        self.complete[cluster] = ordering.now
         mine = [(t[self.cluster[t] == cluster], time, rel) for t, time, rel in self.arrivals]
         self.arrivals = [(t[self.cluster[t] != cluster], time, rel) for t, time, rel in self.arrivals]
         self.arrivals = [each for each in self.arrivals if len(each[0])]
@@ -133,7 +136,18 @@ class ClusterBarriers:
         ordering = self.wave.machine.ordering
         if ordering is not None:
             for cluster in np.unique(self.cluster[threads]).tolist():
-                ordering.learn(threads[self.cluster[threads] == cluster], self.claims.get(cluster, {}))
+                own = threads[self.cluster[threads] == cluster]
+                ordering.learn(own, self.claims.get(cluster, {}))
+                for cta in np.unique(self.wave.cta[own]).tolist() if self.visits else ():
+                    self._forget(cta, self.complete[cluster])
+
+    def _forget(self, cta: int, time: int) -> None:
+        """Somebody of this CTA has waited for all of its cluster: accesses before that are over."""
+        left = {who: visit for who, visit in self.visits.get(cta, {}).items() if visit[0] > time}
+        if left:
+            self.visits[cta] = left
+        else:
+            self.visits.pop(cta, None)
 
     def _let_go(self) -> None:
         kept = []

@@ -171,6 +171,8 @@ class Wave:
             group = self.pool.take()
             if group.laps >= PATIENCE:
                 self._waiting(group)
+            if self.barriers.split:
+                self.barriers.check_passed(group)
             self._advance(group)
 
     def _advance(self, group: Group) -> None:
@@ -324,7 +326,10 @@ class Wave:
             lines.append(f"these leave no room for {count_of(len(self.machine.waiting), 'CTA')} of the grid")
         live = int(self.live.sum())
         text = "deadlock: " + ("the 1 thread left waits" if live == 1 else f"all {live} threads left wait")
-        where: Site | None = (
+        lacking = self.barriers.lacking()
+        where: Site | None = next(
+            (group.frame.steps[group.number].site for group in spinning if lacking[group.threads].any()), None
+        ) or (
             self.barriers.first_site()
             or self.clusters.first_site()
             or self.rendezvous.first_site()

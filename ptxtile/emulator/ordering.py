@@ -26,6 +26,8 @@ Claims = dict[tuple[str, int], int]
 
 FENCED = "~"
 """Before the kind of a claim: what a proxy fence has made visible to the asynchronous proxy."""
+MOST_IN_TURN = 512
+"""Threads that update one place in one instruction and are still ordered one by one."""
 CLAIM_SETS = 2048
 """Sets of claims that are kept before those that no thread has any more are dropped."""
 WEAK = 0
@@ -215,6 +217,7 @@ class Ordering:
             if len(living) == int(wave.live[(wave.warp == warp)].sum()):
                 claims["warp", cta * wave.warps + int(wave.tid[first]) // 32] = time
             else:
+                claims["warp", cta * wave.warps + int(wave.tid[first]) // 32] = int(self.warp_time[warp])
                 claims.update({("thread", int(number)): time for number in self.id[members]})
         return claims
 
@@ -247,7 +250,8 @@ class Ordering:
                 if count == int(wave.live[wave.cta == cta].sum()):
                     claims["cta", int(wave.number[cta])] = time
                 else:
-                    claims = union(claims, self._those(members, time))
+                    met: Claims = {("cta", int(wave.number[cta])): int(self.cta_time[cta])}
+                    claims = union(union(claims, met), self._those(members, time))
             for number in np.unique(self.known[threads]).tolist():
                 claims = union(claims, self.claims[number])
         return claims
@@ -292,6 +296,24 @@ class Ordering:
             or claims.get((FENCED + "warp", cta * self.wave.warps + tid // 32), 0) >= time
             or claims.get((FENCED + "cta", cta), 0) >= time
         )
+
+    def exchange(self, part: Part, strength: Strength) -> None:
+        """Threads update places atomically: at each place, one after the other sees what those before it released."""
+        offsets = part.offsets
+        _, turns, counts = np.unique(offsets, return_inverse=True, return_counts=True)
+        if len(counts) == len(offsets) or int(counts.max()) > MOST_IN_TURN:
+            self.acquire(part, strength)
+            self.release(part, strength)
+            if len(counts) < len(offsets):  # too many for an order of their own: each is taken to see all
+                self.acquire(part, strength)
+            return
+        alone = np.flatnonzero(counts[turns] == 1)
+        turn_sets = [alone, *(np.array([p]) for p in np.flatnonzero(counts[turns] > 1).tolist())]
+        for positions in turn_sets:
+            if len(positions):
+                one = Part(part.store, part.lanes.at(positions), None, offsets[positions], None)
+                self.acquire(one, strength)
+                self.release(one, strength)
 
     def acquire(self, part: Part, strength: Strength) -> None:
         """Threads read what others may have released: they know it now, or at their next fence."""

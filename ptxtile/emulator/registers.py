@@ -74,7 +74,7 @@ class Registers:
         if whole:
             self._values[number] = value
             self._owned[number] = False
-            self._shadows[number] = shadow
+            self._shadows[number] = shadow if shadow is not None and shadow.any() else None
             return
         values = self._values[number]
         if values is None:

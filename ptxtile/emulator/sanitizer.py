@@ -84,14 +84,16 @@ class Sanitizer:
         if self.proxies.readings:
             self.proxies.generic_write(part, width)
         self.ordering.now += 1
-        if strength.atomic and (strength.acquire or self.ordering.fences):
-            self.ordering.acquire(part, strength)
+        ordered = strength.atomic and (strength.acquire or strength.release or self.ordering.fences)
+        if ordered:
+            self.ordering.exchange(part, strength)
         per_value = max(1, width // max(len(values), 1) // races.grain)
         for number, shift in enumerate(range(0, width, races.grain)):
             which = number // per_value
             same = _Same(part, which * (width // len(values)), values[which]) if values else None
             self._write(races, part.index(races.grain, shift), part.lanes, strength, same)
-        if strength.release or (strength.scope and self.ordering.fences) or self.ordering.released:
+        plain = strength.release or (strength.scope and self.ordering.fences) or self.ordering.released
+        if plain and not ordered:
             self.ordering.release(part, strength)
 
     def fly(self, store: Store, offsets: Offsets, threads: Threads, site: Site, width: int) -> None:
@@ -230,6 +232,9 @@ class Sanitizer:
         races.writes.set(index, me + 1, ctas, self.ordering.now, site, strength.scope)
         races.reads.owner[index] = NOBODY
         races.reads.cta[index] = 0
+        if 0 < strength.scope < SCOPES[".gpu"] and not isinstance(index, slice):
+            others = np.flatnonzero(races.writes.owner[granules] != me + 1)
+            self._refuse(races.writes.event(granules[others]), lanes, others, strength, "writes", "wrote")
         if not strength.scope and value is not None and not isinstance(index, slice):
             together = races.writes.owner[granules] != me + 1
             if together.any():

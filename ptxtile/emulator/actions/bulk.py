@@ -214,6 +214,7 @@ def destinations(
             cta = cta_of(each)
             if not lanes.wave.live[cta * lanes.wave.block : (cta + 1) * lanes.wave.block].any():
                 raise fault("exit", "exit: a copy into the shared memory of a CTA that has ended", lanes, 0)
+            lanes.wave.clusters.covered(lanes, cta)
         yield part, found
 
 
