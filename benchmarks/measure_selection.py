@@ -31,7 +31,7 @@ _HINTS = (".v8.", "L1::", "L2::", "mmio", ".volatile", ".param", ".local", ".sys
 _WHOLE = (
     "fma abs add addc and bfe bfi bfind bmsk brev clz cnot copysign cos div dp2a dp4a ex2 fns lg2 lop3 mad mad24 "
     "madc match max min mul mul24 neg not or popc prmt rcp redux rem rsqrt sad selp shf shfl shl shr sin slct sqrt "
-    "sub subc szext tanh testp vote xor mov cvta isspacep activemask elect movmatrix mapa getctarank ldmatrix mma"
+    "sub subc szext tanh testp vote xor mov cvta isspacep activemask elect movmatrix match mapa getctarank ldmatrix mma"
 )
 RULES = (
     *(Rule(f"{opcode}.*") for opcode in _WHOLE.split()),

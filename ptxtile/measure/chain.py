@@ -20,6 +20,7 @@ import ptxtile as pt
 from ptxtile.measure.links import bits, opaque, path
 from ptxtile.measure.memory import SPACES
 from ptxtile.measure.values import immediate
+from ptxtile.measure.work import is_matrix
 
 if TYPE_CHECKING:
     from ptxtile.isa import Form, Operand, Signature
@@ -43,12 +44,15 @@ class Way:
     """How a form is chained: which of its signatures, through which source, and by what.
 
     `position` is the index of the operand that the result goes back into, `second` that of fibonacci's other one.
+    `feed` is that of a matrix whose first register the result's first one becomes as well: without it a product that
+    does not depend on the sum would be computed once.
     """
 
     signature: int
     position: int
     kind: Literal["direct", "fibonacci", "linked", "link", "chase"]
     second: int = -1
+    feed: int = -1
 
 
 def find(spelling: str) -> Form:
@@ -79,6 +83,10 @@ def _cell(operand: Operand) -> bool:
     return operand.kind == "address" and operand.space in SPACES and not operand.elements
 
 
+def _of_shared(signature: Signature) -> bool:
+    return any(operand.space and _cell(operand) for operand in signature.operands)
+
+
 def refusal(form: Form, target: str) -> str:
     """Why no chain can be made of a form."""
     here = [each for each in form.signatures if target in each.targets]
@@ -87,6 +95,10 @@ def refusal(form: Form, target: str) -> str:
     here = [each for each in here if target not in each.removed]
     if not here:
         return f"it was removed from {target}"
+    if form.opcode == "mbarrier":
+        return "it works on a barrier: the scenarios barriers.* have it"
+    if form.opcode == "ldmatrix" and not any(_of_shared(each) for each in here):
+        return "its generic address must be one of shared memory: measure it with .shared"
     for operand in here[0].operands:
         if operand.kind in _WHAT:
             return _WHAT[operand.kind]
@@ -119,18 +131,30 @@ def candidates(form: Form, target: str) -> Iterator[Way]:
             continue
         result = outs[0]
         places = _sources(signature)
+        if form.opcode == "mbarrier" or (form.opcode == "ldmatrix" and not _of_shared(signature)):
+            continue
         if form.opcode in ("ld", "ldu", "ldmatrix"):
             yield Way(number, next(i for i, each in enumerate(signature.operands) if _cell(each)), "chase")
             continue
         same = [place for place in places if _same(signature.operands[place], result)]
         for place in same:
             yield Way(number, place, "direct")
+            if is_matrix(form.spelling):
+                yield from _fed(signature, number, place)
         for one in same:
             for other in same:
                 if one != other:
                     yield Way(number, one, "fibonacci", other)
         if result.length == 1:
             yield from _linked(signature, number, result, places)
+
+
+def _fed(signature: Signature, number: int, place: int) -> Iterator[Way]:
+    """Ways in which the product depends on the sum as well."""
+    for feed, operand in enumerate(signature.operands):
+        if operand.role == "in" and feed != place and operand.kind == "vector" and operand.carrier == "b32":
+            yield Way(number, place, "direct", feed=feed)
+            return
 
 
 def _linked(signature: Signature, number: int, result: Operand, places: list[int]) -> Iterator[Way]:

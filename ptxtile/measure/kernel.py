@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ptxtile.measure import memory
 from ptxtile.measure.chain import Way
-from ptxtile.measure.links import Link, opaque, path
+from ptxtile.measure.links import Link, bits, opaque, path
 from ptxtile.measure.values import immediate, offset, pattern_of, rotation
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ class _Writer:
         self.counts[carrier] += 1
         return f"%{carrier}_{self.counts[carrier] - 1}"
 
-    def loaded(self, carrier: str, pattern: str, turn: int, element: int = 0) -> str:
-        """A fresh register, filled from memory before the first pass."""
+    def loaded(self, carrier: str, pattern: str, number: int) -> str:
+        """A fresh register, filled from memory before the first pass, from a place that goes by a number."""
         name = self.register(carrier)
-        where = f"[%mine+{offset(pattern, turn + element)}]"
+        where = f"[%mine+{offset(pattern, number, max(bits(carrier) // 8, 4))}]"
         if carrier == "pred":
             number = self.register("b32")
             self.preamble += [
@@ -97,7 +97,7 @@ class _Writer:
         for element in range(operand.length):
             key = (carrier, f"{operand.name}:{pattern}:{element}", turn % turns)
             if key not in self.constants:
-                self.constants[key] = self.loaded(carrier, pattern, key[2], element)
+                self.constants[key] = self.loaded(carrier, pattern, key[2] + element * turns)
             names.append(self.constants[key])
         return tuple(names)
 
@@ -109,9 +109,10 @@ class _Writer:
             self.preamble.append(f"createpolicy.fractional.L2::evict_first.b64 {self.constants[key]}, 1.0;")
         return self.constants[key]
 
-    def fresh(self, operand: Operand, turn: int) -> tuple[str, ...]:
-        carrier, pattern = operand.carrier or "b32", pattern_of(operand.type)
-        return tuple(self.loaded(carrier, pattern, turn, element) for element in range(operand.length))
+    def fresh(self, operand: Operand, number: int) -> tuple[str, ...]:
+        """The registers of an operand of chain `number`."""
+        carrier, pattern, length = operand.carrier or "b32", pattern_of(operand.type), operand.length
+        return tuple(self.loaded(carrier, pattern, number * length + element) for element in range(length))
 
     def instruction(self, result: tuple[str, ...], given: dict[int, tuple[str, ...]], turn: int) -> str:
         """One statement of the form."""
@@ -173,6 +174,8 @@ class _Chain:
             return
         self.x = writer.fresh(source, number)
         self.live = [(self.x, source.carrier or "b32")]
+        if way.feed >= 0:
+            self.f = writer.fresh(signature.operands[way.feed], number)
         if way.kind == "fibonacci":
             self.y = writer.fresh(signature.operands[way.second], number + 1)
             self.live.append((self.y, source.carrier or "b32"))
@@ -184,6 +187,9 @@ class _Chain:
         if writer.signature is None:
             assert writer.link is not None
             return writer.linked(writer.link, self.x[0], self.x[0], turn, self.number)
+        if way.kind == "direct" and way.feed >= 0:
+            given = {way.position: self.x, way.feed: self.f}
+            return [writer.instruction(self.x, given, turn), f"mov.b32 {self.f[0]}, {self.x[0]};"]
         if way.kind == "direct":
             return self._carry([writer.instruction(self.x, {way.position: self.x}, turn)], self.x[0], turn)
         if way.kind == "fibonacci":

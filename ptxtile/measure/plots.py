@@ -9,11 +9,12 @@ from html import escape
 
 from ptxtile.measure.published import Comparison
 from ptxtile.measure.records import Record
+from ptxtile.measure.scenarios.recipe import size_name
 
-__all__ = ["bars", "curves", "strip"]
+__all__ = ["bars", "curves", "lines", "strip"]
 
 _WIDTH, _LEFT, _ROW = 900, 250, 20
-_TICKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_TICKS = tuple(2.0**power for power in range(-6, 18))
 
 
 def _scale(values: Sequence[float]) -> tuple[float, float, list[float]]:
@@ -79,43 +80,90 @@ def bars(title: str, found: Sequence[Comparison]) -> str:
     lines = []
     for row, each in enumerate(found):
         y = _ROW * row + 4
-        near = "near" if abs(each.ratio - 1) <= 0.03 else "far"
+        near = "near" if each.near else "far"
         length = span * each.ratio / most
         lines.append(
             f'<text x="{_LEFT - 12}" y="{y + 12}" text-anchor="end">{escape(each.record.spelling)}</text>'
         )
         lines.append(f'<rect class="{near}" x="{_LEFT}" y="{y}" width="{length:.1f}" height="{_ROW - 6}"/>')
         lines.append(
-            f'<text x="{_LEFT + length + 6:.1f}" y="{y + 12}">{each.measured:.1f} of {each.row.results:g}</text>'
+            f'<text x="{_LEFT + length + 6:.1f}" y="{y + 12}">{each.measured:.1f} of {each.row.value:g}</text>'
         )
     one = _LEFT + span / most
     lines.append(f'<line class="one" x1="{one:.1f}" x2="{one:.1f}" y1="0" y2="{bottom}"/>')
     return _frame(title, bottom + 6, lines)
 
 
-def curves(title: str, records: Sequence[Record]) -> str:
-    """Rate by warps of an SM, one line a spelling, both axes logarithmic."""
-    shown = [record for record in records if len(record.rates) > 1]
-    if not shown:
+def lines(title: str, axis: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """One line a name, its points (place on the axis, value), both axes logarithmic, a legend below.
+
+    A point at 0 has no place on the axis and is left out.
+    """
+    shown = {name: sorted(p for p in points if p[0] > 0 and p[1] > 0) for name, points in series.items()}
+    shown = {name: points for name, points in shown.items() if points}
+    if not any(len(points) > 1 for points in shown.values()):
         return ""
-    low, high, ticks = _scale([value for record in shown for value in record.rates.values()])
-    tall = 300
-    lines = []
+    low, high, ticks = _scale([y for points in shown.values() for _, y in points])
+    marks = sorted({x for points in shown.values() for x, _ in points})
+    left, right = marks[0], max(marks[-1], marks[0] * 2)
+    parts = []
     for tick in ticks:
-        y = tall * (1 - math.log(tick / low) / math.log(high / low)) + 8
-        lines.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - 30}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        lines.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
-    for warps in (1, 2, 4, 8, 16, 32):
-        x = _at(warps, 1, 32)
-        lines.append(f'<text x="{x:.1f}" y="{tall + 26}" text-anchor="middle">{warps}</text>')
-    for record in shown:
-        points = _points(record.rates, low, high, tall)
-        lines.append(f'<polyline points="{points}"><title>{escape(record.spelling)}</title></polyline>')
-    return _frame(title, tall + 34, lines)
+        y = _height(tick, low, high)
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - 30}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
+    for x in _spaced([_at(mark, left, right) for mark in marks], marks):
+        parts.append(
+            f'<text x="{x[0]:.1f}" y="{_TALL + 26}" text-anchor="middle">{_short(x[1], axis)}</text>'
+        )
+    parts.append(f'<text x="{_LEFT - 8}" y="{_TALL + 26}" text-anchor="end">{escape(axis)}</text>')
+    for number, (name, points) in enumerate(shown.items()):
+        places = [(_at(x, left, right), _height(y, low, high)) for x, y in points]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        values = "\n".join(f"{_short(x, axis)}: {y:g}" for x, y in points)
+        hint = f"<title>{escape(name)}\n{escape(values)}</title>"
+        colour = f"hsl({number * 137.5 % 360:.0f} 60% 50%)"
+        parts.append(f'<polyline style="stroke:{colour}" points="{path}">{hint}</polyline>')
+        parts += [
+            f'<circle style="fill:{colour}" r="3" cx="{x:.1f}" cy="{y:.1f}">{hint}</circle>'
+            for x, y in places
+        ]
+        top = _TALL + 48 + 16 * (number // 2)
+        beside = _LEFT + 310 * (number % 2)
+        parts.append(f'<circle style="fill:{colour}" r="4" cx="{beside}" cy="{top - 4}"/>')
+        parts.append(f'<text x="{beside + 10}" y="{top}">{escape(name)}</text>')
+    return _frame(title, _TALL + 50 + 16 * -(-len(shown) // 2), parts)
 
 
-def _points(rates: Mapping[str, float], low: float, high: float, tall: float) -> str:
-    return " ".join(
-        f"{_at(int(warps), 1, 32):.1f},{tall * (1 - math.log(rate / low) / math.log(high / low)) + 8:.1f}"
-        for warps, rate in sorted(rates.items(), key=lambda pair: int(pair[0]))
+_TALL = 300
+
+
+def _height(value: float, low: float, high: float) -> float:
+    return _TALL * (1 - math.log(value / low) / math.log(high / low)) + 8
+
+
+def _spaced(xs: Sequence[float], places: Sequence[float]) -> list[tuple[float, float]]:
+    """Places whose labels do not run into each other."""
+    found: list[tuple[float, float]] = []
+    for x, place in zip(xs, places):
+        if not found or x - found[-1][0] >= 44:
+            found.append((x, place))
+    return found
+
+
+def _short(place: float, axis: str) -> str:
+    if axis == "bytes":
+        return size_name(place)
+    return f"{place:g}"
+
+
+def curves(title: str, records: Sequence[Record]) -> str:
+    """Rate by warps of an SM, one line a spelling."""
+    return lines(
+        title,
+        "warps",
+        {
+            record.spelling: [(int(warps), rate) for warps, rate in record.rates.items()]
+            for record in records
+            if len(record.rates) > 1
+        },
     )

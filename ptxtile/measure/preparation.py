@@ -20,6 +20,7 @@ from ptxtile.measure.links import DECLARED, words
 from ptxtile.measure.plan import Batch, Case, Rate, store
 from ptxtile.measure.scenarios import is_scenario
 from ptxtile.measure.staging import stage
+from ptxtile.measure.work import operations, performed
 
 if TYPE_CHECKING:
     from ptxtile.isa import Form
@@ -67,6 +68,9 @@ def _own(each: _Try, proof: dict[str, float]) -> dict[str, float] | str:
         return f"a step is {listing}, which is the link alone: folded away"
     if each.way.kind == "chase" and not any(name.startswith("LD") for name in rest):
         return f"a step is {listing}, and no load: folded away"
+    routine = any(name.startswith("CALL") for name in rest)  # whose own instructions are not counted
+    if not routine and performed(rest) < operations(each.spelling):
+        return f"a step is {listing}, which is not all of its products: folded away"
     return proof
 
 

@@ -31,7 +31,6 @@ A line is one object:
 from __future__ import annotations
 
 import json
-import re
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -39,6 +38,7 @@ from pathlib import Path
 
 from ptxtile.measure.links import DECLARED
 from ptxtile.measure.plan import Case, Point, Rate
+from ptxtile.measure.work import operations
 
 __all__ = ["SCHEMA", "SPREAD_LIMIT", "Conditions", "Record", "build", "read", "skipped", "write"]
 
@@ -118,14 +118,6 @@ def _slope(rate: Rate, times: Sequence[Sequence[float]]) -> tuple[float, float]:
     return middle, (max(kept) - min(kept)) / middle if middle > 0 else float("inf")
 
 
-def _operations(spelling: str) -> int:
-    """Multiply and add operations of a matrix instruction, 2·m·n·k; 0 for any other."""
-    if not spelling.startswith(("mma", "wgmma.mma", "wmma.mma")):
-        return 0
-    shape = re.search(r"\.m(\d+)n(\d+)k(\d+)", spelling)
-    return 2 * int(shape[1]) * int(shape[2]) * int(shape[3]) if shape else 0
-
-
 def _throughput(case: Case, times: Mapping[str, Sequence[Sequence[int]]], limit: float) -> dict[str, object]:
     assert case.independent is not None
     rates: dict[str, float] = {}
@@ -139,7 +131,7 @@ def _throughput(case: Case, times: Mapping[str, Sequence[Sequence[int]]], limit:
         return {"note": f"throughput: repeats differ by more than {limit:.0%}"}
     best = max(rates, key=lambda warps: rates[warps])
     enough = min(int(warps) for warps in rates if rates[warps] >= _SATURATED * rates[best])
-    operations = _operations(case.spelling)
+    work = operations(case.spelling)
     return {
         "rate": rates[best],
         "rate_spread": spreads[best],
@@ -150,7 +142,7 @@ def _throughput(case: Case, times: Mapping[str, Sequence[Sequence[int]]], limit:
         "independent": case.independent.chains,
         "rate_sass": case.independent.sass,
         "issue": round(sum(case.independent.sass.values()) * rates[best] / 32, 3),
-        "flop": round(rates[best] / 32 * operations, 1) if operations else None,
+        "flop": round(rates[best] / 32 * work, 1) if work else None,
     }
 
 

@@ -1,19 +1,17 @@
-"""Records as one HTML file: pictures, a table with filters, and what was skipped. It asks no network for anything."""
+"""Records as one HTML file: pictures, tables with filters, and what was skipped."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from html import escape
-from string import Template
 
 from ptxtile.measure import plots
-from ptxtile.measure.published import Comparison, against
+from ptxtile.measure.page import PAGE
+from ptxtile.measure.published import PAPERS_90, Comparison, against
 from ptxtile.measure.records import Record
 
 __all__ = ["report"]
-
-_NEAR = 0.03
 
 
 def report(records: Iterable[Record]) -> str:
@@ -24,35 +22,48 @@ def report(records: Iterable[Record]) -> str:
     """
     held = list(records)
     timed = [record for record in held if record.skipped is None]
-    beside = against(timed)
-    known = [each.record for each in beside]
+    spellings = [record for record in timed if not record.scenario]
+    points = [record for record in timed if record.scenario]
+    guide, papers = against(spellings), against(timed, PAPERS_90)
     pictures = [
-        plots.strip("Latency by family, cycles", timed, "latency"),
-        plots.strip("Throughput by family, results per clock per SM", timed, "rate"),
-        plots.bars("Measured and published, results per clock per SM", beside),
-        plots.curves("Throughput by warps of an SM, of the forms in the published table", known),
+        plots.strip("Latency by family, cycles", spellings, "latency"),
+        plots.strip("Throughput by family, results per clock per SM", spellings, "rate"),
+        plots.bars("Measured and published, results per clock per SM", guide),
+        plots.curves(
+            "Throughput by warps of an SM, of the forms in the published table",
+            [each.record for each in guide],
+        ),
     ]
-    families = sorted({record.family for record in timed})
-    return _PAGE.substitute(
+    return PAGE.substitute(
         facts="".join(f"<li>{escape(line)}</li>" for line in _facts(held, timed)),
         pictures="\n".join(each for each in pictures if each),
-        published=_published(beside),
-        options="".join(f"<option>{escape(family)}</option>" for family in families),
-        rows="\n".join(_row(record) for record in timed),
+        published=_published("row of the guide", guide),
+        papers=_published("row of the paper", papers),
+        scenarios="\n".join(_scenario_pictures(points)),
+        options=_options(record.family for record in spellings),
+        rows="\n".join(_row(record) for record in spellings),
+        names=_options(record.scenario.partition(".")[0] for record in points),
+        points="\n".join(_point(record) for record in points),
         skipped="\n".join(_skipped(record) for record in held if record.skipped is not None),
-        count=len(timed),
+        count=len(spellings),
+        measured=len(points),
         left=len(held) - len(timed),
     )
+
+
+def _options(words: Iterable[str]) -> str:
+    return "".join(f"<option>{escape(word)}</option>" for word in sorted(set(words)))
 
 
 def _facts(held: Sequence[Record], timed: Sequence[Record]) -> list[str]:
     mnemonics = {name for record in timed for name in (*record.sass, *record.rate_sass)}
     opcodes = {name.partition(".")[0] for name in mnemonics}
     made = [_names(record.driver for record in held), _names(record.assembler for record in held)]
+    points = sum(bool(record.scenario) for record in timed)
     lines = [
         _names(record.device for record in held),
         f"driver {made[0]}; {made[1]}; {_names(record.target for record in held)}",
-        f"{len(timed)} spellings measured, {len(held) - len(timed)} skipped",
+        f"{len(timed) - points} spellings and {points} points of scenarios measured, {len(held) - len(timed)} skipped",
         f"{len(mnemonics)} SASS mnemonics, {len(opcodes)} SASS opcodes",
     ]
     clocks = [record.mhz for record in timed if record.mhz]
@@ -63,6 +74,24 @@ def _facts(held: Sequence[Record], timed: Sequence[Record]) -> list[str]:
 
 def _names(words: Iterable[str]) -> str:
     return ", ".join(sorted(set(words) - {""})) or "none"
+
+
+def _scenario_pictures(points: Sequence[Record]) -> list[str]:
+    """A picture for each group of scenarios that share an axis and a unit."""
+    groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
+    for record in points:
+        unit = "cycles" if record.latency is not None else f"{record.unit}/clk/SM"
+        words = record.scenario.split(".")
+        groups[".".join(words[: 3 if words[0] in ("wgmma", "tma") else 2]), record.axis, unit].append(record)
+    found = []
+    for (group, axis, unit), records in groups.items():
+        series: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for record in records:
+            value = record.rate if record.latency is None else record.latency
+            if value is not None and record.at is not None:
+                series[record.scenario.removeprefix(f"{group}.")].append((record.at, value))
+        found.append(plots.lines(f"{group}, {unit}", axis, series))
+    return [each for each in found if each]
 
 
 def _cell(value: float | None, digits: int = 2) -> str:
@@ -76,6 +105,11 @@ def _sass(record: Record) -> str:
     return " + ".join(name if count == 1 else f"{count:g} {name}" for name, count in counts.items())
 
 
+def _details(name: str, lines: Iterable[str]) -> str:
+    inside = escape("\n".join(each for each in lines if each))
+    return f"<td><details><summary>{escape(name)}</summary><pre>{inside}</pre></details></td>"
+
+
 def _row(record: Record) -> str:
     rate = _cell(record.rate)
     if record.at_least and record.rate is not None:
@@ -86,12 +120,28 @@ def _row(record: Record) -> str:
         *(f"{warps} warps: {value:g}" for warps, value in record.rates.items()),
         f"spread {100 * (record.spread or 0):.2f}% of the latency, {100 * (record.rate_spread or 0):.2f}% of the rate",
         record.note,
+        f"again: ptxtile measure {record.spelling}",
     ]
-    inside = escape("\n".join(each for each in details if each))
     return (
-        f'<tr data-f="{escape(record.family)}"><td><details><summary>{escape(record.spelling)}</summary>'
-        f"<pre>{inside}</pre></details></td>{_cell(record.latency)}{_cell(record.step)}{rate}"
-        f"{_cell(record.saturates, 0)}{_cell(record.flop, 0)}<td>{escape(_sass(record))}</td></tr>"
+        f'<tr data-f="{escape(record.family)}">{_details(record.spelling, details)}{_cell(record.latency)}'
+        f"{_cell(record.step)}{rate}{_cell(record.saturates, 0)}{_cell(record.issue)}{_cell(record.flop, 0)}"
+        f"<td>{escape(_sass(record))}</td></tr>"
+    )
+
+
+def _point(record: Record) -> str:
+    spread = record.spread if record.latency is not None else record.rate_spread
+    details = [
+        record.form,
+        "\n".join(record.chain),
+        f"{record.blocks} blocks, {record.step:g} cycles a step, spread {100 * (spread or 0):.2f}%",
+        record.note,
+        f"again: ptxtile measure --scenarios '{record.spelling}'",
+    ]
+    unit = "cycles" if record.latency is not None else f"{record.unit}/clk/SM"
+    return (
+        f'<tr data-f="{escape(record.scenario.partition(".")[0])}">{_details(record.spelling, details)}'
+        f"{_cell(record.latency)}{_cell(record.rate)}<td>{escape(unit)}</td><td>{escape(_sass(record))}</td></tr>"
     )
 
 
@@ -99,89 +149,19 @@ def _skipped(record: Record) -> str:
     return f"<tr><td>{escape(record.spelling)}</td><td>{escape(record.skipped or '')}</td></tr>"
 
 
-def _published(found: Sequence[Comparison]) -> str:
+def _published(head: str, found: Sequence[Comparison]) -> str:
     lines = []
     for each in found:
-        near = abs(each.ratio - 1) <= _NEAR
-        why = "" if near else _sass(each.record)
+        why = "" if each.near else " — ".join(filter(None, [each.row.reason, _sass(each.record)]))
         lines.append(
-            f'<tr class="{"near" if near else "far"}"><td>{escape(each.row.row)}</td>'
-            f"<td>{escape(each.record.spelling)}</td><td class='n'>{each.row.results:g}</td>"
+            f'<tr class="{"near" if each.near else "far"}"><td>{escape(each.row.row)}</td>'
+            f"<td>{escape(each.record.spelling)}</td><td class='n'>{each.row.value:g}</td>"
             f"<td class='n'>{each.measured:.1f}</td><td class='n'>{100 * (each.ratio - 1):+.1f}%</td>"
             f"<td>{escape(why)}</td></tr>"
         )
-    counts = Counter(abs(each.ratio - 1) <= _NEAR for each in found)
+    counts = Counter(each.near for each in found)
     return (
         f"<p>{counts[True]} of {len(found)} within 3%; for the others the SASS is shown.</p><table><thead><tr>"
-        "<th>row of the guide</th><th>spelling</th><th>published</th><th>measured</th><th>change</th><th>SASS</th>"
+        f"<th>{head}</th><th>spelling</th><th>published</th><th>measured</th><th>change</th><th>SASS</th>"
         f"</tr></thead><tbody>{''.join(lines)}</tbody></table>"
     )
-
-
-_PAGE = Template("""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>What PTX instructions cost</title><style>
-:root{color-scheme:light dark}
-body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}
-figure{margin:1.5rem 0;overflow-x:auto} figcaption{font-weight:600}
-svg{width:100%;min-width:40rem;font-size:12px;fill:currentColor} .grid{stroke:#8884}
-circle{fill:#3978c6;fill-opacity:.65} polyline{fill:none;stroke:#3978c6;stroke-opacity:.6;stroke-width:1.5}
-polyline:hover{stroke:#d2571e;stroke-opacity:1;stroke-width:3} .one{stroke:currentColor;stroke-dasharray:4 3}
-rect.near{fill:#3978c6} rect.far{fill:#d2571e} tr.far td{color:#d2571e}
-table{border-collapse:collapse;width:100%;font-size:13px} td,th{padding:.2rem .5rem;text-align:left;vertical-align:top}
-tbody tr{border-top:1px solid #8883} .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-thead th{position:sticky;top:0;background:Canvas} th button{all:unset;cursor:pointer;font-weight:600}
-th button:focus-visible{outline:2px solid} summary,pre,td:last-child{font-family:ui-monospace,monospace}
-summary{cursor:pointer} .bar{display:flex;gap:1rem;flex-wrap:wrap;margin:1rem 0}
-input,select{font:inherit;padding:.25rem}
-</style></head><body>
-<h1>What PTX instructions cost</h1><ul>$facts</ul>
-<p>Latency is of one dependent chain, in cycles, with what links the chain subtracted; a step is the whole of it. The
-rate is of independent chains on one SM; ≥ marks a lower bound, where links take issue slots too. Every number has its
-SASS: the instructions between the clock reads were counted.</p>
-$pictures
-<h2>Against NVIDIA's table for compute capability 9.0</h2>
-$published
-<h2>All spellings</h2>
-<div class="bar"><label>Spelling or SASS <input id="text" type="search" placeholder="cvt.rn  HFMA2"></label>
-<label>Family <select id="family"><option value="">all</option>$options</select></label>
-<label><input id="alone" type="checkbox"> with a latency</label><output id="seen">$count</output></div>
-<table id="all"><thead><tr><th><button>spelling</button></th><th class="n"><button>latency</button></th>
-<th class="n"><button>step</button></th><th class="n"><button>results/clk/SM</button></th>
-<th class="n"><button>warps to saturate</button></th><th class="n"><button>FLOP/clk/SM</button></th>
-<th>SASS of a step</th></tr></thead><tbody>
-$rows
-</tbody></table>
-<details><summary>$left skipped, with reasons</summary><table><tbody>
-$skipped
-</tbody></table></details>
-<script>
-const body = document.querySelector("#all tbody"), rows = [...body.rows];
-const text = document.querySelector("#text"), family = document.querySelector("#family");
-const alone = document.querySelector("#alone"), seen = document.querySelector("#seen");
-function filter() {
-  const words = text.value.toLowerCase().split(/\\s+/).filter(Boolean);
-  let count = 0;
-  for (const row of rows) {
-    const shown = row.cells[0].querySelector("summary").textContent + " " + row.cells[6].textContent;
-    const low = shown.toLowerCase();
-    row.hidden = !(words.every(word => low.includes(word)) && (!family.value || row.dataset.f === family.value)
-      && (!alone.checked || row.cells[1].dataset.v !== ""));
-    count += !row.hidden;
-  }
-  seen.textContent = count + " shown";
-}
-for (const each of [text, family, alone]) each.addEventListener("input", filter);
-document.querySelectorAll("#all th button").forEach((button, column) => {
-  let up = false;
-  button.addEventListener("click", () => {
-    up = !up;
-    const value = row => column ? (row.cells[column].dataset.v === "" ? Infinity : +row.cells[column].dataset.v)
-      : row.cells[0].querySelector("summary").textContent;
-    rows.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0) * (up ? 1 : -1));
-    body.append(...rows);
-  });
-});
-filter();
-</script></body></html>
-""")

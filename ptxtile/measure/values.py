@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LANES", "ROTATION", "STRIDE", "image", "immediate", "offset", "pattern_of", "rotation"]
 
+_COPIES = 8
+"""Places in the image with one pattern; registers that are read from different places cannot be merged."""
+
 ROTATION = 4
 """How many different registers stand in turn at an operand that is no link of the chain."""
 
@@ -46,13 +49,14 @@ _BY_TYPE = {
 
 
 def image() -> bytes:
-    """The memory that kernels read their operands from: for each pattern, ROTATION copies for LANES threads."""
-    return b"".join(_PATTERNS[name] * (LANES * ROTATION) for name in _ORDER)
+    """The memory that kernels read their operands from: for each pattern, copies for LANES threads."""
+    return b"".join(_PATTERNS[name] * (LANES * _COPIES) for name in _ORDER)
 
 
-def offset(pattern: str, turn: int) -> int:
-    """Where copy `turn` of a pattern begins in the image, in bytes."""
-    return (_ORDER.index(pattern) * ROTATION + turn % ROTATION) * LANES * STRIDE
+def offset(pattern: str, number: int, size: int = STRIDE) -> int:
+    """Where value `number` of a pattern lies in the image, in bytes; a value has `size` bytes, 16 at most."""
+    copy, within = number % _COPIES, number // _COPIES * size % STRIDE
+    return (_ORDER.index(pattern) * _COPIES + copy) * LANES * STRIDE + within
 
 
 def pattern_of(type_name: str | None) -> str:
