@@ -66,9 +66,10 @@ def printf(format: str, *values: object) -> None:
         )
     wanted = _conversions(trace, format)
     if len(wanted) != len(values):
+        plural = "" if len(wanted) == 1 else "s"
         raise OperandError(
-            f"pt.printf: {format!r} has {convert.counted(len(wanted)).removesuffix(' were').removesuffix(' was')} "
-            f"conversions and {convert.counted(len(values))} given" + where(trace)
+            f"pt.printf: {format!r} prints {len(wanted)} value{plural}, and there are {len(values)}"
+            + where(trace)
         )
     if len(values) > _GREATEST:
         raise OperandError(f"pt.printf prints at most {_GREATEST} values, not {len(values)}" + where(trace))
