@@ -170,9 +170,9 @@ def _metadata(rng: np.random.Generator, kind: str, threads: int) -> Array:
 
 def _sparse(warps: int, seed: int) -> Iterator[Case]:
     forms = [("f16", 16, 3), ("f16", 32, 1), ("bf16", 32, 0), ("tf32", 8, 2), ("tf32", 16, 1), ("s8", 32, 1)]
-    for kind, k, selector in [*forms, ("u8", 64, 0)]:
-        bits = {"tf32": 32, "s8": 8, "u8": 8}.get(kind, 16)
-        c = "s32" if bits == 8 else "f32"
+    for kind, k, selector in [*forms, ("u8", 64, 0), ("e4m3", 64, 0), ("e5m2", 64, 0)]:
+        bits = {"tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8}.get(kind, 16)
+        c = "s32" if kind in ("s8", "u8") else "f32"
         name = f"mma.sp::ordered_metadata.sync.aligned.m16n8k{k}.row.col.{c}.{kind}.{kind}.{c}#{selector}"
         counts = (4, 16 * k * bits // 2048, 8 * k * bits // 1024, 4)
         yield mma_case(name, (c, kind, kind, c), counts, warps, seed)

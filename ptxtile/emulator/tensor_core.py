@@ -154,17 +154,23 @@ def multiply_floats(
     """
     atype, btype, ctype = types
     if atype in ("e4m3", "e5m2"):
-        return _multiply_fp8(sparse_factor(a, atype, present, "f16"), factor(b, btype, "f16"), c, ctype)
+        period = 4 if present is None else 8
+        given = sparse_factor(a, atype, present, "f16"), factor(b, btype, "f16")
+        return _multiply_fp8(*given, c, ctype, period)
     left, right = sparse_factor(a, atype, present), factor(b, btype)
     total = aligned_sum(left, right, factor(c, ctype), FRACTION)
     return to_half(total) if (dtype or ctype) == "f16" else cut(total)
 
 
-def _multiply_fp8(a: Factor, b: Factor, c: Bits, ctype: str) -> Bits:
-    """Not a path of its own on sm_90: two f16 products, one upon the other, then C is added."""
+def _multiply_fp8(a: Factor, b: Factor, c: Bits, ctype: str, period: int) -> Bits:
+    """Not a path of its own on sm_90: two f16 products, one upon the other, then C is added.
+
+    period   of k: its first half goes to the first product. Of sparse A, pairs of stored elements are kept together.
+    """
     so_far = np.zeros(c.shape, c.dtype)
     depth = np.arange(a.value.shape[-1])
-    for half in (depth % 4 < 2, depth % 4 >= 2):
+    first = depth % period < period // 2
+    for half in (each for each in (first, ~first) if each.any()):
         total = aligned_sum(a.columns(half), b.columns(half), factor(so_far, ctype), FRACTION)
         so_far = to_half(total) if ctype == "f16" else cut(total)
     return nf.add(so_far, c, F16 if ctype == "f16" else F32)

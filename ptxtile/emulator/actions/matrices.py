@@ -10,39 +10,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxtile.emulator.actions.access import space_of
 from ptxtile.emulator.actions.bulk import named
-from ptxtile.emulator.actions.mma import deliver_to, scalars
+from ptxtile.emulator.actions.matrices_small import load_bytes, store_bytes
+from ptxtile.emulator.actions.matrix_rows import load_part, row_addresses, row_count, store_pieces
 from ptxtile.emulator.actions.warps import by_warp
 from ptxtile.emulator.fragments import matrix_words
 from ptxtile.emulator.lanes import Lanes
-from ptxtile.emulator.operands import Read, address_reader, reader, refuse_undefined, spread, writer
-from ptxtile.emulator.ordering import Strength
+from ptxtile.emulator.mma_shape import deliver_to, scalars
+from ptxtile.emulator.operands import reader, refuse_undefined, spread, writer
 from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.registers import Shadow
-from ptxtile.emulator.report import fault, stop
 from ptxtile.emulator.step import Control, control
 from ptxtile.emulator.widths import Bits
-
-ROW = 16
-"""Bytes of a row, and what its address is a multiple of."""
-
-
-def _addresses(program: Program, site: Site, count: int, verb: str) -> tuple[Read, str]:
-    """A reader of the lanes' row addresses; those of lanes that give one are checked."""
-    operand = named(site)["p"]
-    locate = address_reader(program, site, operand)
-
-    def read(lanes: Lanes) -> tuple[Bits, Shadow]:
-        found = locate(lanes)
-        gives = lanes.wave.lane[lanes.where] < 8 * count
-        odd = np.flatnonzero(gives & (found % np.uint64(ROW) != 0))
-        if len(odd):
-            text = f"misaligned: {verb} a row at shared address {int(found[odd[0]]):#x}, which is not a multiple of 16"
-            raise fault("misaligned", text, lanes, int(odd[0]))
-        return found, None
-
-    return read, space_of(program, site, operand)
 
 
 def _exchange(count: int, transposed: bool) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
@@ -50,21 +29,13 @@ def _exchange(count: int, transposed: bool) -> tuple[NDArray[np.intp], NDArray[n
     return lane, byte.astype(np.uint64)
 
 
-def _count(site: Site) -> int:
-    return int(next(m for m in site.instruction.form.modifiers if m in (".x1", ".x2", ".x4"))[2:])
-
-
-def _only_b16(site: Site) -> None:
-    if ".m8n8" not in site.instruction.form.modifiers:
-        raise stop("unsupported", f"the emulator cannot run {site.instruction.form.spelling} yet", site)
-
-
 @control("ldmatrix")
 def ldmatrix(program: Program, site: Site) -> Control:
-    """Matrices of 16-bit elements, perhaps transposed."""
-    _only_b16(site)
-    count, transposed = _count(site), ".trans" in site.instruction.form.modifiers
-    read, space = _addresses(program, site, count, "reads")
+    """Matrices of 16-bit elements, perhaps transposed; those of bytes stand in `matrices_small`."""
+    if ".m8n8" not in site.instruction.form.modifiers:
+        return load_bytes(program, site)
+    count, transposed = row_count(site), ".trans" in site.instruction.form.modifiers
+    read, space = row_addresses(program, site, 8 * count, "reads")
     writes = [writer(site, part, ".b32") for part in scalars(named(site)["r"])]
     lane, byte = _exchange(count, transposed)
     width = 2 if transposed else 4
@@ -74,22 +45,13 @@ def ldmatrix(program: Program, site: Site) -> Control:
         return [rows[..., piece] for piece in range(rows.shape[-1])]
 
     def deliver(lanes: Lanes, results: list[Bits], shadows: list[Bits] | None) -> None:
-        pieces = [_load(lanes, space, addresses, width) for addresses in results]
+        pieces = [load_part(lanes, space, addresses, width) for addresses in results]
         if transposed:
             pieces = [_join(low, high) for low, high in zip(pieces[::2], pieces[1::2])]
         for write, (value, shadow) in zip(writes, pieces):
             write(lanes, value, shadow)
 
     return by_warp(site, [read], compute, deliver)
-
-
-def _load(lanes: Lanes, space: str, addresses: Bits, width: int) -> tuple[Bits, Shadow]:
-    (part,) = lanes.wave.spaces.parts(lanes, space, addresses, width, "reads")
-    sanitizer = lanes.wave.machine.sanitizer
-    if sanitizer is not None:
-        sanitizer.read(part, width, Strength())
-    index = part.index(width)
-    return part.store.gather(index, width), part.store.shadow(index, width)
 
 
 def _join(low: tuple[Bits, Shadow], high: tuple[Bits, Shadow]) -> tuple[Bits, Shadow]:
@@ -106,9 +68,10 @@ def _join(low: tuple[Bits, Shadow], high: tuple[Bits, Shadow]) -> tuple[Bits, Sh
 @control("stmatrix")
 def stmatrix(program: Program, site: Site) -> Control:
     """The inverse of ldmatrix; the elements are the executing threads' own."""
-    _only_b16(site)
-    count, transposed = _count(site), ".trans" in site.instruction.form.modifiers
-    read, space = _addresses(program, site, count, "writes")
+    if ".m8n8" not in site.instruction.form.modifiers:
+        return store_bytes(program, site)
+    count, transposed = row_count(site), ".trans" in site.instruction.form.modifiers
+    read, space = row_addresses(program, site, 8 * count, "writes")
     parts = scalars(named(site)["r"])
     sources = [reader(program, site, part, ".b32") for part in parts]
     lane, byte = _exchange(count, transposed)
@@ -124,7 +87,7 @@ def stmatrix(program: Program, site: Site) -> Control:
             if shadow is not None:
                 refuse_undefined(lanes, shadow, "the stored value", f"register {part}")
             values.append(value)
-        _store(lanes, space, results, _pieces(values, transposed), 2 if transposed else 4)
+        store_pieces(lanes, space, results, _pieces(values, transposed), 2 if transposed else 4)
 
     return by_warp(site, [read], compute, deliver)
 
@@ -133,16 +96,6 @@ def _pieces(values: Sequence[Bits], transposed: bool) -> list[Bits]:
     if not transposed:
         return list(values)
     return [half for value in values for half in (value.astype(np.uint16), (value >> 16).astype(np.uint16))]
-
-
-def _store(lanes: Lanes, space: str, results: list[Bits], pieces: list[Bits], width: int) -> None:
-    sanitizer = lanes.wave.machine.sanitizer
-    for addresses, piece in zip(results, pieces):
-        (part,) = lanes.wave.spaces.parts(lanes, space, addresses, width, "writes")
-        if sanitizer is not None:
-            sanitizer.write(part, width, Strength(), (piece,))
-        part.store.scatter(part.index(width), width, piece)
-    lanes.wave.happened()
 
 
 @control("movmatrix")

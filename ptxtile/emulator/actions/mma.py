@@ -9,6 +9,7 @@ import numpy as np
 
 from ptxtile.emulator import tensor_core
 from ptxtile.emulator.actions.bulk import named
+from ptxtile.emulator.actions.mma_small import small
 from ptxtile.emulator.actions.warps import Lost, by_warp
 from ptxtile.emulator.fragments import (
     densified,
@@ -22,12 +23,12 @@ from ptxtile.emulator.fragments import (
     sum_matrix,
     sum_registers,
 )
-from ptxtile.emulator.lanes import Lanes
-from ptxtile.emulator.operands import Write, reader, writer
+from ptxtile.emulator.mma_shape import Shape, deliver_to, scalars, shape_of
+from ptxtile.emulator.operands import reader, writer
 from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.step import Control, control
 from ptxtile.emulator.widths import Bits, bits_of
-from ptxtile.ir.operand import Integer, Operand, Vector
+from ptxtile.ir.operand import Integer
 
 Multiply = Callable[[Bits, Bits, Bits], Bits]
 TYPES = (
@@ -45,27 +46,6 @@ TYPES = (
     ".b1",
     ".s32",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Rows of A, columns of B, and what they are multiplied along."""
-
-    m: int
-    n: int
-    k: int
-
-
-def shape_of(modifier: str) -> Shape:
-    """`.m16n8k16` taken apart."""
-    m, _, rest = modifier[2:].partition("n")
-    n, _, k = rest.partition("k")
-    return Shape(int(m), int(n), int(k))
-
-
-def scalars(operand: Operand) -> tuple[Operand, ...]:
-    """The registers of a vector operand, or the one that stands alone."""
-    return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +67,10 @@ class Plan:
 
 @control("mma")
 def mma(program: Program, site: Site) -> Control:
-    """Dense and sparse products; the block-scaled ones of later targets are missing."""
+    """Dense and sparse products; those with a .kind stand in `mma_small`."""
     modifiers, operands = site.instruction.form.modifiers, named(site)
+    if any(m.startswith(".kind::") for m in modifiers):
+        return small(program, site)
     shape = shape_of(next(m for m in modifiers if m[:2] == ".m" and m[2:3].isdigit()))
     dtype, atype, btype, ctype = [m[1:] for m in modifiers if m in TYPES][-4:]
     wide = "f64" if atype == "f64" else "b32"
@@ -194,13 +176,3 @@ def product(modifiers: tuple[str, ...], types: tuple[str, str, str], dtype: str 
         return lambda a, b, c: tensor_core.multiply_floats(a, b, c, types, dtype or ctype)
     saturate = ".satfinite" in modifiers
     return lambda a, b, c: tensor_core.multiply_integers(a, b, c, (atype, btype), saturate)
-
-
-def deliver_to(writes: list[Write]) -> Callable[[Lanes, list[Bits], list[Bits] | None], None]:
-    """Write each result to its register, with its shadow."""
-
-    def deliver(lanes: Lanes, results: list[Bits], shadows: list[Bits] | None) -> None:
-        for number, (write, result) in enumerate(zip(writes, results)):
-            write(lanes, result, None if shadows is None else shadows[number])
-
-    return deliver

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator import datapaths, tensor_core
 from ptxtile.emulator.actions.bulk import named
-from ptxtile.emulator.actions.mma import scalars
 from ptxtile.emulator.actions.tcgen05_commit import Touched, queue
 from ptxtile.emulator.actions.tcgen05_copy import ctas_of, shared_offsets
 from ptxtile.emulator.fragments import densified, given_places
 from ptxtile.emulator.lanes import Lanes
+from ptxtile.emulator.mma_shape import scalars
 from ptxtile.emulator.operands import Read, address_reader, reader, refuse_undefined
 from ptxtile.emulator.product_descriptor import BITS, Described, described, shape_problem
 from ptxtile.emulator.program import Program, Site

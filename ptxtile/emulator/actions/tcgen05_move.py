@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator import numeric_float as nf
 from ptxtile.emulator.actions.bulk import named
-from ptxtile.emulator.actions.mma import scalars
 from ptxtile.emulator.actions.warps import by_warp
 from ptxtile.emulator.asynchronous import Mechanism
 from ptxtile.emulator.datapaths import Places, move_places
 from ptxtile.emulator.lanes import Lanes, Threads
+from ptxtile.emulator.mma_shape import scalars
 from ptxtile.emulator.numeric import F32
 from ptxtile.emulator.operands import address_reader, reader, refuse_undefined
 from ptxtile.emulator.program import Program, Site

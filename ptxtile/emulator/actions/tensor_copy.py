@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator import windows
 from ptxtile.emulator.actions.bulk import cta_of, destinations, named, whole
-from ptxtile.emulator.actions.mma import scalars
 from ptxtile.emulator.actions.updates import OPERATIONS, update_of
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.memory import Store
+from ptxtile.emulator.mma_shape import scalars
 from ptxtile.emulator.operands import Locate, Read, address_reader, reader, refuse_undefined
 from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.report import fault

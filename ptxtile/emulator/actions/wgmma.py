@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ptxtile.emulator import tensor_core, windows
 from ptxtile.emulator.actions.bulk import named
 from ptxtile.emulator.actions.control import fall_through
-from ptxtile.emulator.actions.mma import TYPES, Shape, product, shape_of
+from ptxtile.emulator.actions.mma import TYPES, product
 from ptxtile.emulator.descriptors import k_major, mn_major, unpacked
 from ptxtile.emulator.fragments import (
     densified,
@@ -28,6 +28,7 @@ from ptxtile.emulator.fragments import (
 )
 from ptxtile.emulator.group import Group
 from ptxtile.emulator.lanes import Lanes, Threads
+from ptxtile.emulator.mma_shape import Shape, shape_of
 from ptxtile.emulator.operands import Read, reader, refuse_undefined
 from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.proxies import Actor, Proxies

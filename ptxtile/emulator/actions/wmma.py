@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from ptxtile.emulator.actions.access import space_of
 from ptxtile.emulator.actions.bulk import named
 from ptxtile.emulator.actions.control import fall_through
-from ptxtile.emulator.actions.mma import TYPES, deliver_to, product, scalars, shape_of
+from ptxtile.emulator.actions.mma import TYPES, product
 from ptxtile.emulator.actions.warps import by_warp
 from ptxtile.emulator.fragments import elements, packed
 from ptxtile.emulator.group import Group
 from ptxtile.emulator.lanes import Lanes
+from ptxtile.emulator.mma_shape import deliver_to, scalars, shape_of
 from ptxtile.emulator.operands import Locate, Read, address_reader, reader, refuse_undefined, writer
 from ptxtile.emulator.ordering import Strength
 from ptxtile.emulator.program import Program, Site
