@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from ptxtile.errors import FormError, OperandError
-from ptxtile.ir import module as m, syntax, table
+from ptxtile.ir import syntax, table
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.instruction import Guard, Instruction
 from ptxtile.ir.operand import Operand, Register
 from ptxtile.ir.plan import Bound, Plan, Planner, start_of
 from ptxtile.ir.scan import Scanner
-from ptxtile.ir.scope import Mismatch, Scope
+from ptxtile.ir.scope import Scope
+from ptxtile.ir.words import Mismatch
 from ptxtile.isa.form import Form, Shape
 from ptxtile.isa.misfit import misfit
 
@@ -21,8 +22,6 @@ from ptxtile.isa.misfit import misfit
 _LONGEST = 1 << 16
 _MEMO_LENGTH = 4096
 _MEMO_SIZE = 1 << 16
-# Twice as fast as calling Instruction, which takes its fields by name too.
-make = tuple.__new__
 
 
 @dataclass(slots=True)
@@ -66,45 +65,6 @@ class Refused(Fault):
         self.more = more
         self.form = form
         self.start = start
-
-
-def run(
-    context: Context,
-    text: str,
-    position: int,
-    scope: Scope,
-    found: list[m.Statement],
-    places: list[int],
-) -> int:
-    """Read instructions, each on a line of its own, from `position`, the end of the piece before, while that is easy.
-
-    Easy are words, literals and plain addresses, under a spelling met with such operands before. They are put into
-    `found`, and the end of the piece before each into `places`. Returns where the rest begins.
-    """
-    heads, guards, memo, end_of_line = context.heads, scope.guards, scope.operands, text.find
-    operand, shape = memo.__getitem__, memo.shapes.__getitem__
-    try:
-        while True:
-            end = end_of_line("\n", position + 1, position + _MEMO_LENGTH)
-            if end < 0:
-                return position
-            head, tail = text[position:end].split(None, 1)
-            guard = None
-            if head[0] == "@":
-                guard = guards[head]
-                head, tail = tail.split(None, 1)
-            if tail[-1] != ";":
-                return position
-            written = tail[:-1].split(", ")
-            operands = tuple(map(operand, written))
-            form, signature, limited = heads[head][tuple(map(shape, written))]
-            if limited:
-                table.check_literals(form, signature, operands)
-            found.append(make(Instruction, (form, operands, guard, signature, None)))
-            places.append(position)
-            position = end
-    except (KeyError, ValueError, Fault, Mismatch, OperandError):
-        return position
 
 
 def read(context: Context, text: str, start: int, end: int, scope: Scope) -> Instruction:
@@ -245,7 +205,7 @@ def _bind(
     if len(known) >= _MEMO_LENGTH:
         known.clear()
     known[shapes] = bound
-    if not plan.lists:
+    if not plan.lists or (not plan.subscripts and table.takes_lists(form)):
         if len(context.heads) >= _MEMO_SIZE:
             context.heads.clear()
         context.heads.setdefault(spelling, {})[tuple([each.shape for each in operands])] = bound

@@ -210,6 +210,30 @@ def addresses_from(base: Register | Symbol | Integer | Special, offsets: Iterabl
     return made
 
 
+def address_of(base: Register | Symbol | Integer | Special, offset: int, zero: bool) -> Address:
+    """`Address(base, offset, zero=zero)`, in half the time."""
+    made = object.__new__(Address)
+    _set_base(made, base)
+    _set_offset(made, offset)
+    _set_rest(made, ())
+    _set_zero(made, zero)
+    return made
+
+
+def registers_of(prefix: str, count: int, type_: str) -> dict[str, Register]:
+    """`Register(name, type_)` by its name for prefix0 to prefix(count-1), in half the time."""
+    new = object.__new__
+    found = {}
+    for i in range(count):
+        made = new(Register)
+        name = f"{prefix}{i}"
+        _set_name(made, name)
+        _set_type(made, type_)
+        found[name] = made
+    return found
+
+
+_set_name, _set_type = (getattr(Register, name).__set__ for name in ("name", "type"))
 # The slots of Address, past the wall that a frozen dataclass puts before them.
 _set_base, _set_offset, _set_rest, _set_zero = (
     getattr(Address, name).__set__ for name in ("base", "offset", "rest", "zero")

@@ -24,7 +24,6 @@ from ptxtile.ir.operand import (
     Symbol,
     Vector,
 )
-from ptxtile.ir.scope import OFFSETS, Mismatch, Words
 from ptxtile.ir.syntax import (
     AddressNode,
     ArgumentsNode,
@@ -38,6 +37,7 @@ from ptxtile.ir.syntax import (
     VectorNode,
     Word,
 )
+from ptxtile.ir.words import OFFSETS, Mismatch, Words
 from ptxtile.isa.form import Form, Shape, Signature
 
 Build = Callable[[Sequence[str], Words], Operand]

@@ -44,7 +44,7 @@ def read(context: Context, kind: str, text: str, start: int) -> object | None:
     if kind == "label":
         return syntax.LabelNode(syntax.Word(text[:-1].rstrip(), 0)) if text[-1] == ":" else None
     if kind == "line":
-        return _loc(context, text) if text.startswith(".loc") else None
+        return loc(context, text) if text.startswith(".loc") else None
     if kind != "directive":
         return None
     if text.startswith(".section"):
@@ -55,7 +55,7 @@ def read(context: Context, kind: str, text: str, start: int) -> object | None:
     return _single(context, text, start) or _header(context, text, start)
 
 
-def _loc(context: Context, text: str) -> Optional[syntax.LocNode]:
+def loc(context: Context, text: str) -> Optional[syntax.LocNode]:
     """`.loc` with decimal numbers."""
     found = context.scanner.loc.fullmatch(text)
     if found is None:
@@ -185,6 +185,9 @@ def _row(context: Context, line: str) -> Optional[Rows]:
     found = context.scanner.place_row.fullmatch(line)
     if found is not None:
         return (("", found[1], (syntax.Datum(found[2], int(found[3] or 0), ""),)),)
+    name = line[:-1].rstrip()
+    if line[-1] == ":" and context.scanner.word.fullmatch(name):
+        return ((name, "", ()),)
     try:
         node = context.statement(f".section .x {{{line}}}")
     except Fault:

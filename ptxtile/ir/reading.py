@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Optional, Union
 
-from ptxtile.ir import instructions, module as m, quick, records, syntax, table
+from ptxtile.ir import easy, instructions, module as m, quick, records, syntax, table
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.instructions import Context
 from ptxtile.ir.operand import Label, Symbol
@@ -18,6 +18,7 @@ _DEEPEST = 200
 # A text with more is no module with faults in it, and each takes time to explain.
 _MOST_FAULTS = 10_000
 _DIRECTIVE_END = re.compile(r"[;{=\"]")
+_EASY = frozenset(["plain", "label", "line"])
 _ODD_BLANK = re.compile("[\x1c-\x1f]")
 _LINE_END = re.compile(r"\n")
 _WORD_START = re.compile(r"[A-Za-z0-9_$%.@]+|\S")
@@ -57,6 +58,8 @@ class Reading:
         self.closes: dict[int, int] = {}
         self.stopped = False
         self.met = 0
+        # so many registers may be made before they are used: a text can declare many more than it has letters
+        self.foreseen = len(text) // 8
 
     # ---- the loop
 
@@ -81,15 +84,16 @@ class Reading:
         match, length = context.scanner.piece.match, len(text)
         position = 0
         # blanks that Python splits at and PTX does not have would make wrong statements right
-        easy = context.quick and text.isascii() and _ODD_BLANK.search(text) is None
+        plain = context.quick and text.isascii() and _ODD_BLANK.search(text) is None
         while position < length and not self.stopped:
             found = match(text, position)
             if found is None:
                 position = self._wrong(position)
                 continue
             kind = found.lastgroup
-            if kind == "plain" and easy and self.frames:
-                after = self._run(position)
+            if kind in _EASY and plain and self.frames:
+                frame = self.frames[-1]
+                after = easy.run(context, text, position, frame.scope, frame.statements, self.uses)
                 if after > position:
                     position = after
                     continue
@@ -97,15 +101,6 @@ class Reading:
                 break
             assert kind is not None
             position = self._piece(kind, found.start(kind), found.end())
-
-    def _run(self, position: int) -> int:
-        """Instructions on lines of their own, from `position`, as many as are easy; where the rest begins."""
-        frame = self.frames[-1]
-        statements, places = frame.statements, list[int]()
-        before = len(statements)
-        position = instructions.run(self.context, self.text, position, frame.scope, statements, places)
-        self.uses.extend(zip(places, statements[before:]))
-        return position
 
     def _piece(self, kind: str, start: int, end: int) -> int:
         """Read one piece; where to go on."""
@@ -196,20 +191,24 @@ class Reading:
         stack: list[tuple[set[str], set[str]]] = []
         opened: list[int] = []
         for found in scanner.marks.finditer(text):
-            mark = found[0]
-            if mark == "{":
+            mark, start = found[0], found.start()
+            if mark == ":":
+                if not stack or text[start - 1] == ":" or text.startswith(":", start + 1):
+                    continue
+                word = scanner.word_before(text, start)
+                if word:
+                    ahead = text[start + 1 : start + 65].lstrip()
+                    stack[-1][ahead.startswith(".callprototype")].add(word)
+            elif mark == "{":
                 stack.append((set(), set()))
-                self.labels[found.start()] = stack[-1]
-                opened.append(found.start())
+                self.labels[start] = stack[-1]
+                opened.append(start)
             elif mark == "}":
                 if stack:
                     stack.pop()
-                    self.closes[opened.pop()] = found.end()
-            elif mark == ":" and stack:
-                word = scanner.word_before(text, found.start())
-                if word:
-                    ahead = text[found.end() : found.end() + 64].lstrip()
-                    stack[-1][ahead.startswith(".callprototype")].add(word)
+                    self.closes[opened.pop()] = start + 1
+            elif mark[0] == "{":  # a vector, a list, an empty block
+                self.closes[start] = found.end()
         if stack:  # a } is missing: who knows in which block a label was to be
             for labels, prototypes in self.labels.values():
                 stack[0][0].update(labels)
@@ -254,6 +253,9 @@ class Reading:
             frame.scope.register(name, type_, vector, found.start(2))
         else:
             frame.scope.range(name, number, type_, vector, found.start(2))
+            if vector == 1 and number <= self.foreseen:
+                self.foreseen -= number
+                frame.scope.operands.foresee(name, number, type_)
         record = m.RegisterDeclaration(type_, (name,), number, vector)
         frame.statements.append(record)
         self.uses.append((start, record))

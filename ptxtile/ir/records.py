@@ -18,6 +18,7 @@ _SPACES = frozenset(["reg", "const", "global", "local", "param", "shared", "tex"
 _VECTORS = {"v2": 2, "v4": 4}
 _FLOATS = frozenset(["f16", "f16x2", "f32", "f64"])
 _MOST_VARIABLES = 1 << 16
+_MOST_SORTED = 1 << 12
 _OPAQUE = frozenset(["texref", "samplerref", "surfref"])
 
 
@@ -93,12 +94,22 @@ class Declarer:
 
     def __init__(self, is_type: Callable[[str], bool]) -> None:
         self.is_type = is_type
+        self.sorted: dict[tuple[Prefix, ...], Prefixes] = {}
+
+    def _sort(self, prefixes: tuple[Prefix, ...]) -> Prefixes:
+        """`sort`, remembered: many declarations begin alike."""
+        found = self.sorted.get(prefixes)
+        if found is None:
+            if len(self.sorted) >= _MOST_SORTED:
+                self.sorted.clear()
+            found = self.sorted[prefixes] = sort(prefixes, self.is_type)
+        return found
 
     def declaration(
         self, node: DeclarationNode, scope: Scope
     ) -> list[Union[m.RegisterDeclaration, m.Variable]]:
         """`.reg …;` or a variable, or several of them in one statement."""
-        prefixes = sort(node.prefixes, self.is_type)
+        prefixes = self._sort(node.prefixes)
         if not prefixes.space:
             raise Fault("a declaration needs a state space, such as .reg or .global", node.start)
         if not prefixes.type:
@@ -111,7 +122,7 @@ class Declarer:
 
     def parameter(self, node: ParameterNode, scope: Scope | None) -> m.Parameter:
         """One parameter; its name is declared if a scope is given and the name is not `_`."""
-        prefixes = sort(node.prefixes, self.is_type)
+        prefixes = self._sort(node.prefixes)
         name, declarator = node.declarator.name, node.declarator
         space = prefixes.space or "param"
         if space not in ("param", "reg") or not prefixes.type or declarator.initial is not None:
@@ -137,7 +148,7 @@ class Declarer:
         self, node: syntax.HeaderNode, module: Scope, scope: Scope, body: tuple[m.Statement, ...] | None
     ) -> m.Function:
         """A header; parameters are declared in `scope`, the function itself in `module`."""
-        prefixes = sort(node.prefixes, self.is_type)
+        prefixes = self._sort(node.prefixes)
         if prefixes.space or prefixes.type:
             raise Fault(
                 f".{prefixes.space or prefixes.type} does not belong before a function", prefixes.start

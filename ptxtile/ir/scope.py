@@ -8,9 +8,7 @@ from typing import Optional, Union
 
 from ptxtile.ir import constant
 from ptxtile.ir.constant import Fault
-from ptxtile.ir.instruction import Guard
 from ptxtile.ir.operand import (
-    Address,
     Integer,
     Label,
     Operand,
@@ -22,7 +20,7 @@ from ptxtile.ir.operand import (
     Vector,
 )
 from ptxtile.ir.scan import Scanner
-from ptxtile.isa.form import Shape
+from ptxtile.ir.words import Guards, Operands, Shapes, Words
 
 Named = Union[Register, Symbol, Label, Vector]
 
@@ -32,141 +30,6 @@ _SINK = Sink()
 _ELEMENTS = ("xyzw", "rgba")
 # b0 to b3 and h0, h1 choose one part of a register; the SIMD video instructions choose two or four (9.7.20).
 _PART = re.compile(r"b[0-7]{1,4}|h[0-3]{1,2}")
-
-
-class Mismatch(Exception):
-    """A statement has the shape of an earlier one, but a word where that had a number, or the reverse."""
-
-
-class Words(dict[str, Operand]):
-    """Memo from the text of a word or literal to the operand it is in one scope."""
-
-    __slots__ = ("scope",)
-
-    def __init__(self, scope: Scope) -> None:
-        super().__init__()
-        self.scope = scope
-
-    def __missing__(self, text: str) -> Operand:
-        scope = self.scope
-        found: Optional[Operand] = scope.declared.get(text)
-        if found is None:
-            found = scope.numbered_register(text) or scope.meaning(text)
-        self[text] = found
-        return found
-
-
-class Shapes(dict[str, Shape]):
-    """Memo from the text of a word or literal to the shape of the operand that it is in one scope."""
-
-    __slots__ = ("words",)
-
-    def __init__(self, words: Words) -> None:
-        super().__init__()
-        self.words = words
-
-    def __missing__(self, text: str) -> Shape:
-        found = self[text] = self.words[text].shape
-        return found
-
-
-class Operands(dict[str, Operand]):
-    """Memo from what stands between two commas, a word, a literal or an address in brackets, to the operand.
-
-    `shapes` are theirs. Mismatch for anything that the grammar must read.
-    """
-
-    __slots__ = ("address", "atom", "declared", "ranges", "shapes", "words")
-
-    def __init__(self, words: Words, address: re.Pattern[str], atom: re.Pattern[str]) -> None:
-        super().__init__()
-        self.words = words
-        self.declared = words.scope.declared
-        self.ranges = words.scope.ranges
-        self.address = address
-        self.atom = atom
-        self.shapes: dict[str, Shape] = {}
-
-    def __missing__(self, text: str) -> Operand:
-        prefix = text.rstrip(_DIGITS)
-        known = self.ranges.get(prefix)
-        if (
-            known is not None and text not in self.declared
-        ):  # most words are registers of a range of this scope
-            count, type_, vector = known
-            digits = text[len(prefix) :]
-            if (
-                vector == 1
-                and 0 < len(digits) < 10
-                and int(digits) < count
-                and (digits[0] != "0" or digits == "0")
-            ):
-                register = self[text] = Register(text, type_)
-                self.shapes[text] = type_
-                return register
-        if text[:1] == "[":
-            found = self._address(text)
-        elif self.atom.fullmatch(text):
-            found = self.words[text]
-        else:
-            raise Mismatch
-        self[text] = found
-        self.shapes[text] = found.shape
-        return found
-
-    def _address(self, text: str) -> Operand:
-        parts = self.address.fullmatch(text)
-        if parts is None:
-            raise Mismatch
-        base, offset = self.words[parts[1]], parts[2]
-        if offset is None:
-            if isinstance(base, (Register, Symbol, Integer, Special)):
-                return Address(base)
-        elif isinstance(base, (Register, Symbol, Special)):
-            distance = OFFSETS[offset]
-            return Address(base, distance) if distance else Address(base, 0, (), True)
-        raise Mismatch
-
-    def clear(self) -> None:
-        super().clear()
-        self.shapes.clear()
-
-
-class Guards(dict[str, Guard]):
-    """Memo from `@p` or `@!p` to the guard that it is in one scope."""
-
-    __slots__ = ("guard", "words")
-
-    def __init__(self, words: Words, guard: re.Pattern[str]) -> None:
-        super().__init__()
-        self.words = words
-        self.guard = guard
-
-    def __missing__(self, text: str) -> Guard:
-        parts = self.guard.fullmatch(text)
-        register = None if parts is None else self.words[parts[2]]
-        if parts is None or not isinstance(register, Register) or register.type != "pred":
-            raise Mismatch
-        found = self[text] = Guard(register, parts[1] == "!")
-        return found
-
-
-class Offsets(dict[str, int]):
-    """Memo from the text of an integer literal to its value."""
-
-    __slots__ = ()
-
-    def __missing__(self, text: str) -> int:
-        if text[0] not in "0123456789-.":
-            raise Mismatch
-        value = constant.number(text)
-        if not isinstance(value, Integer):
-            raise Fault("an offset is an integer")
-        found = self[text] = value.value
-        return found
-
-
-OFFSETS = Offsets()
 
 
 class Scope:
@@ -202,8 +65,8 @@ class Scope:
         self.prototypes: set[str] = set()
         self.words = Words(self)
         self.shapes = Shapes(self.words)
-        self.operands = Operands(self.words, scanner.address, scanner.atom)
-        self.guards = Guards(self.words, scanner.guard)
+        self.operands = Operands(self.words, scanner)
+        self.guards = Guards(self.operands)
 
     # ---- declaring
 
