@@ -121,8 +121,8 @@ class Barriers:
                 thread = int(group.threads[passed[0]])
                 stays = int(np.flatnonzero(wave.warp[waiting.threads] == wave.warp[thread])[0])
                 text = (
-                    f"divergent barrier: {waiting.site.instruction.form.spelling} is .aligned, so that all threads of a "
-                    "warp must execute it, but some of a warp have passed it by"
+                    f"divergent barrier: {waiting.site.instruction.form.spelling} is .aligned, so that all threads of "
+                    "a warp must execute it, but some of a warp have passed it by"
                 )
                 raise self._error(text, waiting, stays, f"the other: {wave.thread_name(thread)}")
 

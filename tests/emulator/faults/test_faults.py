@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ptxtile.emulator import EmulatorError
-from tests.emulator.faults import bulk, clusters, copies, handshakes, memory
+from tests.emulator.faults import bulk, clusters, copies, handshakes, memory, neighbours, rounds
 from tests.emulator.faults.case import Case, Fault
 
-CASES = [*copies.CASES, *bulk.CASES, *handshakes.CASES, *memory.CASES, *clusters.CASES]
+MODULES = (copies, bulk, handshakes, memory, rounds, clusters, neighbours)
+CASES = [case for module in MODULES for case in module.CASES]
 FAULTS = [
     pytest.param(case, fault, id=f"{case.name}: {fault.name}") for case in CASES for fault in case.faults
 ]
