@@ -109,11 +109,11 @@ def refusal(form: Form, target: str) -> str:
     return "no result of it can be carried back into a source"
 
 
-def _sources(signature: Signature) -> list[int]:
+def _sources(signature: Signature, opcode: str) -> list[int]:
     return [
         index
         for index, each in enumerate(signature.operands)
-        if each.role == "in" and each.kind != "address" and each.register and immediate(each) is None
+        if each.role == "in" and each.kind != "address" and each.register and immediate(each, opcode) is None
         if each.name != "cache_policy"
     ]
 
@@ -130,7 +130,7 @@ def candidates(form: Form, target: str) -> Iterator[Way]:
         if len(outs) != 1:
             continue
         result = outs[0]
-        places = _sources(signature)
+        places = _sources(signature, form.opcode)
         if form.opcode == "mbarrier" or (form.opcode == "ldmatrix" and not _of_shared(signature)):
             continue
         if form.opcode in ("ld", "ldu", "ldmatrix"):

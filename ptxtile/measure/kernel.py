@@ -122,7 +122,7 @@ class _Writer:
             if operand.kind == "address":
                 written.append(f"[{given[index][0]}]" if index in given else memory.address(operand))
                 continue
-            literal = immediate(operand)
+            literal = immediate(operand, self.form.opcode)
             if operand.role == "out":
                 names = result
             elif index in given:

@@ -59,6 +59,9 @@ def offset(pattern: str, number: int, size: int = STRIDE) -> int:
     return (_ORDER.index(pattern) * _COPIES + copy) * LANES * STRIDE + within
 
 
+_SHUFFLE = {"b": "1", "c": "31"}
+
+
 def pattern_of(type_name: str | None) -> str:
     """The pattern for an operand of a PTX type."""
     return _BY_TYPE.get(type_name or "", "int")
@@ -71,11 +74,14 @@ def rotation(carrier: str, registers: int) -> int:
     return 2 if carrier in ("pred", "b128") else ROTATION
 
 
-def immediate(operand: Operand) -> str | None:
+def immediate(operand: Operand, opcode: str) -> str | None:
     """The literal for an operand that takes no register, or that programs write as one; None for the others.
 
-    Membership masks are literals in real programs, and a literal of all lanes saves the warp a check.
+    Membership masks are literals in real programs, and a literal of all lanes saves the warp a check. So are the lane
+    and the clamp of a shuffle, which from registers takes twice as long.
     """
+    if opcode == "shfl" and operand.name in _SHUFFLE:
+        return _SHUFFLE[operand.name]
     if operand.name == "membermask" and operand.immediate:
         return "0xffffffff"
     if operand.register:
