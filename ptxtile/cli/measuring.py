@@ -32,7 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="globs of scenarios and their points: 'memory.*', 'tma.rate.bulk.load/4KiB'; 'list' lists them",
     )
     parser.add_argument("--spellings", type=Path, metavar="FILE", help="more patterns, one a line")
-    parser.add_argument("--target", default="sm_90a", help="what to assemble for (sm_90a)")
+    parser.add_argument("--target", help="what to assemble for (the GPU's own target; without a GPU sm_90a)")
     parser.add_argument(
         "--prepare", type=Path, metavar="DIR", help="only assemble and prove, into DIR; needs no GPU"
     )
@@ -112,6 +112,7 @@ def _run(options: argparse.Namespace) -> int:
         sys.stdout.write(text + "\n")
         return 0 if same else 1
     show = _progress()
+    options.target = options.target or measure.default_target(options.device)
     if options.prepare:
         measure.prepare(
             _spellings(options), options.target, options.prepare, workers=options.workers, progress=show

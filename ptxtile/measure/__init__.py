@@ -24,6 +24,7 @@ from ptxtile.measure.text import compare, table
 __all__ = [
     "Record",
     "compare",
+    "default_target",
     "measure",
     "prepare",
     "read",
@@ -33,6 +34,17 @@ __all__ = [
     "scenario_names",
     "table",
 ]
+
+
+_ELSEWHERE = "sm_90a"  # what is prepared where there is no GPU
+
+
+def default_target(device: int = 0) -> str:
+    """What to assemble for: the device's own target, with `a` where it has one; sm_90a where there is no GPU."""
+    if not driver.available():
+        return _ELSEWHERE
+    plain = driver.device(device).target
+    return f"{plain}a" if f"{plain}a" in pt.isa.target_facts().targets else plain
 
 
 def measure(spelling: str, *, target: str | None = None, device: int = 0) -> Record:
@@ -49,9 +61,7 @@ def measure(spelling: str, *, target: str | None = None, device: int = 0) -> Rec
         DriverError: there is no GPU.
     """
     name = spelling if is_scenario(spelling) else find(spelling).spelling
-    if target is None:
-        plain = driver.device(device).target
-        target = f"{plain}a" if f"{plain}a" in pt.isa.target_facts().targets else plain
+    target = target or default_target(device)
     with tempfile.TemporaryDirectory() as folder:
         prepare([name], target, Path(folder), workers=1)
         records = run(Path(folder), Path(folder) / "out.jsonl", device=device)

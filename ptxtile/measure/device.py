@@ -30,8 +30,8 @@ _SLOTS = [*(driver.Slot("Q", 8 * i, 8) for i in range(3)), driver.Slot("I", 24, 
 _BOUNDARY = 1 << 16
 _UINT32 = 2  # the driver's number of the type
 
-CLOCK = """.version 8.0
-.target sm_90
+CLOCK = """.version 6.4
+.target sm_75
 .address_size 64
 .visible .entry clock(.param .u64 out) {
 .reg .u64 %out, %t0, %t1, %n0, %n1, %d;
