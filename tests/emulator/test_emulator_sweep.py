@@ -15,7 +15,7 @@ from tests.oracle.operands import statement
 
 EACH = 2
 # Operands are zeros or made up, so addresses lead nowhere and member masks name nobody.
-EXPECTED = {"out-of-bounds", "misaligned", "barrier", "mbarrier", "uninitialised"}
+EXPECTED = {"out-of-bounds", "misaligned", "barrier", "mbarrier", "uninitialised", "handle", "cluster-launch"}
 CONTROL = {"bra", "brx", "call", "trap"}
 
 
@@ -40,6 +40,8 @@ def test_every_instruction_runs(sanitize):
             for signature in form.signatures[:2]:
                 text = f"{head('sm_100a', '9.5')}{statement(spelling, signature)}\nthere:\nret;\n}}\n"
                 kind = outcome(text, sanitize)
-                assert not kind or kind in EXPECTED, spelling
+                # The closed list has depth comparisons of textures, which their spelling does not show.
+                closed = kind == "unsupported" and opcode in ("tex", "tld4")
+                assert not kind or kind in EXPECTED or closed, spelling
                 ran += not kind
     assert ran > 80

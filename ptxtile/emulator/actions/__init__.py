@@ -24,6 +24,8 @@ MODULES = (
     "wgmma",
     "tcgen05",
     "wmma",
+    "textures",
+    "surfaces",
     "video",
     "video_scalar",
 )
