@@ -15,7 +15,7 @@ from tests.oracle.operands import statement
 
 EACH = 2
 # Operands are zeros or made up, so addresses lead nowhere and member masks name nobody.
-EXPECTED = {"out-of-bounds", "misaligned", "barrier", "mbarrier", "uninitialised", "handle", "cluster-launch"}
+EXPECTED = {"out-of-bounds", "misaligned", "barrier", "mbarrier", "uninitialised", "handle", "registers"}
 CONTROL = {"bra", "brx", "call", "trap"}
 
 
