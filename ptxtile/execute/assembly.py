@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ptxtile import driver
 from ptxtile.errors import AssemblerError, OperandError
 from ptxtile.execute.cache import key, look_up, store
-from ptxtile.execute.lines import locator
+from ptxtile.execute.lines import framed, locator
 from ptxtile.execute.logs import explained, warn
 from ptxtile.ir.module import Module
 
@@ -33,7 +33,8 @@ def assemble(module: Module | str, target: str | None = None, *, options: Sequen
             raise OperandError('assemble needs a target for PTX text, such as "sm_90a"')
         target = module.target
     text = str(module)
-    locate = locator(module if isinstance(module, Module) else None)
+    made_of = module if isinstance(module, Module) else None
+    locate = locator(made_of)
     found = driver.find_assembler()
     digest = key(text, target, options, found.version, found.path)
     made = look_up(digest)
@@ -43,7 +44,7 @@ def assemble(module: Module | str, target: str | None = None, *, options: Sequen
         except AssemblerError as error:
             raise explained(error, locate) from error
         store(digest, made)
-    warn(made.log, locate)
+    warn(made.log, locate, framed(made_of) if made.log else ())
     return made.cubin
 
 

@@ -8,7 +8,7 @@ from typing import Union
 
 from ptxtile import driver
 from ptxtile.errors import DriverError, OperandError
-from ptxtile.execute.lines import locator
+from ptxtile.execute.lines import framed, locator
 from ptxtile.execute.logs import explained, warn
 from ptxtile.execute.parameters import Place, places
 from ptxtile.ir.module import Function, Module
@@ -94,7 +94,7 @@ class Entry:
             made = driver.load(self.text, ordinal)
         except DriverError as error:
             raise explained(error, locate) from error
-        warn(made.info, locate)
+        warn(made.info, locate, framed(self.module) if made.info else ())
         return made
 
     def launcher(self, ordinal: int, shape: driver.Geometry) -> driver.Launcher:

@@ -5,11 +5,26 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from ptxtile.execute.logs import Locator
-from ptxtile.ir.module import Module
+from ptxtile.ir.instruction import Instruction
+from ptxtile.ir.module import Block, Module, Statement, Variable
 from ptxtile.ir.writer import LineInfo, lines
 from ptxtile.location import Location, resolve
 
-__all__ = ["locator"]
+__all__ = ["framed", "locator"]
+
+
+def framed(module: Module | None) -> frozenset[str]:
+    """The functions of a module that have a stack by their own wish: variables of local memory, or calls."""
+    items = module.functions if module is not None else ()
+    return frozenset(item.name for item in items if any(map(_frames, item.body or ())))
+
+
+def _frames(statement: Statement) -> bool:
+    if isinstance(statement, Block):
+        return any(map(_frames, statement.body))
+    if isinstance(statement, Variable):
+        return statement.space == "local"
+    return isinstance(statement, Instruction) and statement.form.opcode == "call"
 
 
 def locator(module: Module | None, lineinfo: LineInfo = None) -> Locator:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
 from ptxtile.errors import AssemblerError, DriverError
@@ -54,15 +54,18 @@ _ADVICE = {
 }
 
 
-def messages(log: str) -> tuple[Message, ...]:
-    """The lines of a log that say something: errors, warnings, lines with a code, stack frames and spills."""
+def messages(log: str, framed: Container[str] = ()) -> tuple[Message, ...]:
+    """The lines of a log that say something: errors, warnings, lines with a code, stack frames and spills.
+
+    framed: functions that ask for a stack themselves, so that it says nothing.
+    """
     found: list[Message] = []
     function = ""
     for raw in log.splitlines():
         stack = _STACK.search(raw)
         if stack:
             frame, stores, loads = map(int, stack.groups())
-            if frame or stores or loads:
+            if stores or loads or (frame and function not in framed):
                 text = f"{frame} bytes of stack, {stores} bytes of spill stores, {loads} bytes of spill loads"
                 found.append(Message("info", text, function=function))
             continue
@@ -94,9 +97,9 @@ def _shown(message: Message) -> str:
     return f"{text}\n  {advice}" if advice else text
 
 
-def warn(log: str, locate: Locator) -> None:
+def warn(log: str, locate: Locator, framed: Container[str] = ()) -> None:
     """Turn what a log says of an accepted module into AssemblerWarnings at the lines of Python that asked for it."""
-    for message in messages(log):
+    for message in messages(log, framed):
         if message.severity in ("error", "fatal"):
             continue
         where = locate(message.line, message.function)

@@ -58,10 +58,11 @@ def issue_async(call: Call) -> None:
     """st.async and red.async: (memory, registers), mbar=, remote=."""
     form = call.form
     mbar, remote = call.parameters.get("mbar"), call.parameters.get("remote")
-    signature = form.signatures[0]
-    signals = any(slot.name == "mbar" for slot in signature.operands)
     given = list(call.take(2, "memory, registers"))
-    if signals:
+    signature = max(
+        form.signatures, key=lambda each: len(each.operands)
+    )  # the assembler takes those without, too
+    if any(slot.name == "mbar" for slot in signature.operands):
         if mbar is None:
             raise TileError(f"{form.spelling} needs mbar=, the mbarrier of that CTA that counts the bytes")
         given.append(mbar)

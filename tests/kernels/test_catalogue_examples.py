@@ -9,31 +9,24 @@ import pytest
 import ptxtile as pt
 from examples import LATER, load
 from ptxtile import driver
-from ptxtile.errors import EmulatorError
 
 CASES = [(name, target) for name, targets in LATER.items() for target in targets]
-NO_MACHINE = ("blackwell_tile", "tensor_memory_round_trip")  # tcgen05 runs on sm_100 alone
+NOT_HERE = ("blackwell_tile", "gather_rows", "maximum3", "multimem_sum", "tensor_memory_round_trip")
+"""What no H200 runs: instructions of sm_100, and addresses of several GPUs."""
 
 
-@pytest.mark.parametrize("name", [name for name in LATER if name not in NO_MACHINE])
+@pytest.mark.parametrize("name", LATER)
 def test_main_runs(name, capsys, monkeypatch):
     monkeypatch.setenv("PTXTILE_DEVICE", "emulator")
     load(name).main()
     assert "emulator" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [name for name in LATER if name not in (*NO_MACHINE, "maximum3")])
+@pytest.mark.parametrize("name", [name for name in LATER if name not in NOT_HERE])
 @pytest.mark.skipif(not driver.available(), reason="no CUDA device: the GPU's part is not run")
 def test_main_runs_on_the_gpu(name, monkeypatch):
     monkeypatch.setenv("PTXTILE_DEVICE", "0")
     load(name).main()
-
-
-@pytest.mark.parametrize("name", NO_MACHINE)
-def test_the_emulator_says_that_it_has_no_tensor_memory(name, monkeypatch):
-    monkeypatch.setenv("PTXTILE_DEVICE", "emulator")
-    with pytest.raises(EmulatorError, match=r"tcgen05\.alloc"):
-        load(name).main()
 
 
 @pytest.mark.parametrize("name", LATER)
@@ -44,6 +37,9 @@ def test_text_reads_back_and_is_clean(name):
 
 
 @pytest.mark.parametrize(("name", "target"), CASES)
+# For sm_120a the assembler keeps 8 bytes of stack where a kernel takes the generic address of a tensor map among its
+# parameters; nothing is spilled.
+@pytest.mark.filterwarnings("ignore:.* 8 bytes of stack, 0 bytes of spill stores")
 def test_nvidias_assembler_takes_it(name, target):
     pytest.importorskip("nvidia", reason="nvidia-nvjitlink is not installed")
     assert getattr(load(name), name).cubin(target)[:4] == b"\x7fELF"

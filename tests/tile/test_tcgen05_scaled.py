@@ -203,6 +203,17 @@ def test_distances_of_an_mn_major_matrix():
 WORDS = tensor_memory_fragment("32x32b", 64)
 
 
+def place_factors(held, given, count, column):
+    """A word of each row into its lane, in every quarter of the lanes."""
+    fragment = tensor_memory_fragment("32x32b", count)
+    words = pt.alloc_local((4, 32, count), pt.uint32, layout=stacked(fragment, warps=4))
+    source = given.view(4, 32, count, 1, layout=S[(4, 32, count, 1) : (0, 1, 32, 1)])
+    tile.apply("ld.global.b32", words.view(4, 32, count, 1), source, scope="cta")
+    layout = S[(4, 32, count) : (32 @ TLane, 1 @ TLane, 1 @ TCol)]
+    place = held.tensor((4, 32, count), pt.uint32, layout=layout, column=column)
+    tile.apply(f"tcgen05.st.sync.aligned.32x32b.x{count}.b32", place, words, scope="cta")
+
+
 def scaled_product(mn):
     """C = (A * SA) @ (B * SB).T: e4m3 (128, 64) and (64, 64), a word of scale factors for each row."""
 
@@ -226,13 +237,7 @@ def scaled_product(mn):
         pt.fence_async()
         pt.cta_sync()
         for given, count, column in ((SA, 4, 64), (SB, 2, 68)):
-            fragment = tensor_memory_fragment("32x32b", count)
-            words = pt.alloc_local((4, 32, count), pt.uint32, layout=stacked(fragment, warps=4))
-            source = given.view(4, 32, count, 1, layout=S[(4, 32, count, 1) : (0, 1, 32, 1)])
-            tile.apply("ld.global.b32", words.view(4, 32, count, 1), source, scope="cta")
-            layout = S[(4, 32, count) : (32 @ TLane, 1 @ TLane, 1 @ TCol)]
-            place = held.tensor((4, 32, count), pt.uint32, layout=layout, column=column)
-            tile.apply(f"tcgen05.st.sync.aligned.32x32b.x{count}.b32", place, words, scope="cta")
+            place_factors(held, given, count, column)
         pt.ptx["tcgen05.wait::st.sync.aligned"]()
         pt.ptx["tcgen05.fence::before_thread_sync"]()
         pt.cta_sync()

@@ -36,58 +36,37 @@ CASES = [  # (shape, a and b type, sum type, registers of a, b, c, dtype of a, o
 ]
 
 
+def view(tensor, order):
+    """(rows, columns) of a tensor that keeps it as `order` says."""
+    return tensor if order == "row" else tensor.permute(1, 0)
+
+
 def kernel_of(shape, kind, total, counts, dtype, sums, orders=("row", "col"), stored="row"):
     """D = A @ B + C with two steps of K."""
-    m, n, k = shape
-    name = f"m{m}n{n}k{k}"
+    (m, n, k), (one, two) = shape, orders
+    name, held = f"m{m}n{n}k{k}", {"f32": pt.float32, "f64": pt.float64}.get(total, pt.uint32)
     types = f"{total}.{total}" if kind == "f16" else f"{total}.{kind}.{kind}.{total}"
-    rounding = "rn." if kind == "f64" else ""
-    word, held = (
-        (pt.float64, pt.float64) if kind == "f64" else (pt.uint32, {"f32": pt.float32}.get(total, pt.uint32))
-    )
-
-    def view(tensor, rows, columns, order):
-        """(rows, columns) of a tensor that keeps it as `order` says."""
-        return tensor if order == "row" else tensor.permute(1, 0)
+    product_form = f"wmma.mma.sync.aligned.{one}.{two}.{name}.{'rn.' if kind == 'f64' else ''}{types}"
+    word = pt.float64 if kind == "f64" else pt.uint32
 
     @pt.kernel(grid=1, block=32)
     def product(
-        A: pt.Tensor((m, 2 * k) if orders[0] == "row" else (2 * k, m), dtype, align=32),
-        B: pt.Tensor((2 * k, n) if orders[1] == "row" else (n, 2 * k), dtype, align=32),
+        A: pt.Tensor((m, 2 * k) if one == "row" else (2 * k, m), dtype, align=32),
+        B: pt.Tensor((2 * k, n) if two == "row" else (n, 2 * k), dtype, align=32),
         C: pt.Tensor((m, n), sums, align=32),
         D: pt.Tensor((m, n) if stored == "row" else (n, m), sums, align=32),
     ):
         a, b = registers(counts[0], word, 2), registers(counts[1], word, 2)
         c = registers(counts[2], held)
-        left, right = view(A, m, 2 * k, orders[0]), view(B, 2 * k, n, orders[1])
-        tile.apply(
-            f"wmma.load.a.sync.aligned.{orders[0]}.{name}.global.{kind}",
-            a,
-            left.rearrange("m (s k) -> s m k", s=2),
-            scope="warp",
-        )
-        tile.apply(
-            f"wmma.load.b.sync.aligned.{orders[1]}.{name}.global.{kind}",
-            b,
-            right.rearrange("(s k) n -> s k n", s=2),
-            scope="warp",
-        )
+        left = view(A, one).rearrange("m (s k) -> s m k", s=2)
+        right = view(B, two).rearrange("(s k) n -> s k n", s=2)
+        tile.apply(f"wmma.load.a.sync.aligned.{one}.{name}.global.{kind}", a, left, scope="warp")
+        tile.apply(f"wmma.load.b.sync.aligned.{two}.{name}.global.{kind}", b, right, scope="warp")
         tile.apply(f"wmma.load.c.sync.aligned.row.{name}.global.{total}", c, C, scope="warp")
         for step in range(2):
-            tile.apply(
-                f"wmma.mma.sync.aligned.{orders[0]}.{orders[1]}.{name}.{rounding}{types}",
-                c,
-                a[:, step],
-                b[:, step],
-                c,
-                scope="warp",
-            )
-        tile.apply(
-            f"wmma.store.d.sync.aligned.{stored}.{name}.global.{total}",
-            view(D, m, n, stored),
-            c,
-            scope="warp",
-        )
+            tile.apply(product_form, c, a[:, step], b[:, step], c, scope="warp")
+        store = f"wmma.store.d.sync.aligned.{stored}.{name}.global.{total}"
+        tile.apply(store, view(D, stored), c, scope="warp")
 
     return product
 
