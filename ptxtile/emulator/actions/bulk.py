@@ -17,7 +17,7 @@ from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.report import fault
 from ptxtile.emulator.spaces import Part
 from ptxtile.emulator.step import Run
-from ptxtile.emulator.transfer import Combine, Target, Transfer, barrier_of, plain_source
+from ptxtile.emulator.transfer import Combine, Source, Target, Transfer, barrier_of, plain_source
 from ptxtile.emulator.values import declared
 from ptxtile.emulator.widths import bytes_of
 from ptxtile.ir.operand import Integer, Operand
@@ -79,7 +79,11 @@ def _prefetch(program: Program, site: Site) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A copy's operands, ready to be read."""
+    """A copy's operands, ready to be read.
+
+    kept      which bytes of each 16 are copied, one bit a byte
+    ignored   how many bytes at the start and at the end are not read
+    """
 
     source_space: str
     target_space: str
@@ -90,6 +94,8 @@ class Plan:
     mask: Read | None
     unit: int
     combine: Combine | None
+    kept: Read | None = None
+    ignored: tuple[Read, Read] | None = None
 
 
 def _plan(program: Program, site: Site) -> Plan:
@@ -100,16 +106,20 @@ def _plan(program: Program, site: Site) -> Plan:
     if operation:
         unit = bytes_of(modifiers[-1])
         combine = update_of(operation, modifiers[-1], True)
+    ends = [operands[name] for name in ("ignore_left", "ignore_right") if name in operands]
+    left, right = (reader(program, site, each, ".u32") for each in ends) if ends else (None, None)
     return Plan(
         spaces[1],
         spaces[0],
-        address_reader(program, site, operands["src"]),
-        address_reader(program, site, operands["dst"]),
+        address_reader(program, site, operands["src_mem" if "src_mem" in operands else "src"]),
+        address_reader(program, site, operands["dst_mem" if "dst_mem" in operands else "dst"]),
         reader(program, site, operands["size"], ".u32"),
         address_reader(program, site, operands["mbar"]) if "mbar" in operands else None,
         reader(program, site, operands["cta_mask"], ".b16") if "cta_mask" in operands else None,
         unit,
         combine,
+        reader(program, site, operands["byte_mask"], ".b16") if "byte_mask" in operands else None,
+        None if left is None or right is None else (left, right),
     )
 
 
@@ -154,7 +164,14 @@ def _one(
         )
     if not size:
         return
-    taken = whole(lanes, plan.source_space, source, size, "copies")
+    if plan.ignored is not None:
+        taken, held = _without_ends(plan, lanes, source, size)
+    else:
+        taken = whole(lanes, plan.source_space, source, size, "copies")
+        held = plain_source(taken, size)
+    unit, chosen = plan.unit, None
+    if plan.kept is not None:
+        unit, chosen = 1, _kept(lanes, plan.kept, size)
     targets = []
     for part, counter in destinations(lanes, plan.target_space, target, barrier, mask, size):
         start = int(part.offsets[0])
@@ -162,9 +179,9 @@ def _one(
         targets.append(
             Target(
                 part.store,
-                np.arange(start, start + size, plan.unit),
-                plan.unit,
-                None,
+                np.arange(start, start + size, unit) if chosen is None else start + chosen,
+                unit,
+                chosen,
                 plan.combine,
                 cta_of(part) if inside else None,
                 None if counter is None else barrier_of(counter),
@@ -173,7 +190,53 @@ def _one(
         )
     home = cta_of(taken) if taken.store is lanes.wave.spaces.shared else None
     mechanism: Mechanism = "bulk_group" if barrier is None else "mbarrier"
-    Transfer(lanes, plain_source(taken, size), targets, mechanism).start(home)
+    Transfer(lanes, held, targets, mechanism).start(home)
+
+
+def _kept(lanes: Lanes, mask: Read, size: int) -> NDArray[np.intp]:
+    """The bytes of which a byte mask says that they are copied."""
+    value, shadow = mask(lanes)
+    if shadow is not None:
+        refuse_undefined(lanes, shadow, "which bytes are copied", "the mask")
+    byte = np.arange(size)
+    return np.flatnonzero(int(value[0]) >> byte % LINE & 1)
+
+
+def _without_ends(plan: Plan, lanes: Lanes, source: NDArray[np.uint64], size: int) -> tuple[Part, Source]:
+    """.ignore_oob: the ends of the source may lie anywhere; what comes of them is undefined."""
+    assert plan.ignored is not None
+    ends = []
+    for read in plan.ignored:
+        value, shadow = read(lanes)
+        if shadow is not None:
+            refuse_undefined(lanes, shadow, "how much is ignored", "a register")
+        ends.append(int(value[0]))
+    left, right = ends
+    if max(ends) >= LINE:
+        text = f"a bulk copy ignores 0 to 15 bytes at either end, not {left} and {right}"
+        raise fault("out-of-bounds", f"out of bounds: {text}", lanes, 0)
+    if int(source[0]) % LINE:
+        text = f"misaligned: copies {size} bytes at {int(source[0]):#x}, which is not a multiple of 16"
+        raise fault("misaligned", text, lanes, 0)
+    spaces = lanes.wave.spaces
+    (first,) = spaces.parts(lanes, plan.source_space, source + np.uint64(left), 1, "copies")
+    (last,) = spaces.parts(lanes, plan.source_space, source + np.uint64(size - right - 1), 1, "copies")
+    if first.store is not last.store:
+        text = (
+            f"out of bounds: copies {size} bytes at {int(source[0]):#x}, across the end of {first.store.name}"
+        )
+        raise fault("out-of-bounds", text, lanes, 0)
+    store, start, count = first.store, int(first.offsets[0]), size - left - right
+
+    def take() -> tuple[NDArray[np.uint8], NDArray[np.uint8] | None]:
+        data, lost = np.zeros(size, np.uint8), np.full(size, 255, np.uint8)
+        data[left : size - right] = store.data[start : start + count]
+        read = None if store.unwritten is None else store.unwritten[start : start + count]
+        lost[left : size - right] = 0 if read is None else read
+        return data, lost
+
+    granules = np.unique(np.arange(start, start + count) & ~3)
+    return first, Source(store, granules, take)
 
 
 def whole(
