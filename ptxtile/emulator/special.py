@@ -111,8 +111,8 @@ CLOCKS = {
 
 
 def known(name: str) -> bool:
-    """Whether the emulator has this special register."""
-    return name in SPECIALS or name in CLOCKS
+    """Whether the emulator has this special register, alone or, as %tid, by its elements."""
+    return name in SPECIALS or name in CLOCKS or f"{name}.x" in SPECIALS
 
 
 def compute(name: str, wave: Wave, lanes: Lanes) -> Bits:

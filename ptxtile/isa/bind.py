@@ -73,7 +73,7 @@ def _value(operand: Operand, shape: str) -> bool:
 
 def _special(operand: Operand, name: str) -> bool:
     found = registers.special_register(name)
-    if found is None or operand.type is None or found.elements:
+    if found is None or operand.type is None or bool(found.elements) != operand.whole:
         return False
     return any(_reads(operand.type, each) for each in (found.type, found.narrow) if each is not None)
 
@@ -294,7 +294,7 @@ def takes(operand: Operand) -> str:
         kind = "a float literal" if "int" not in operand.literals else "a literal"
         found.append("an integer literal" if operand.literals == frozenset(["int"]) else kind)
     if operand.special:
-        found.append("a special register")
+        found.append("a special register" + " with its elements (%tid)" * operand.whole)
     if operand.symbol:
         found.append("a variable's or function's name")
     if operand.negatable:

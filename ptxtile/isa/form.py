@@ -67,6 +67,7 @@ class Operand:
     multiple   an integer here is a multiple of this
     most       an integer here is no more than the one at the operand of this name; "" if there is no such limit
     strict     no predicate may be among the elements of a vector, as elsewhere the assembler allows
+    whole      a special register of several elements stands here, and nothing else
     pure       no literal may be among registers of bit-size type in a vector, as elsewhere the assembler allows
     loose      a value, or a vector of 1, 2 or 4 elements, that is as wide in all may stand here too
     """
@@ -96,6 +97,7 @@ class Operand:
     loose: bool = False
     strict: bool = False
     pure: bool = False
+    whole: bool = False
     most: str = ""
 
     @property

@@ -191,7 +191,8 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         )
     length = _length(declared, inside, values)
     read = role == "in"
-    literal = "imm" in flags or (read and "reg" not in flags and bool(known.literals)) or "either" in flags
+    literal = "imm" in flags or "either" in flags
+    literal = literal or (read and flags.isdisjoint(("reg", "whole")) and bool(known.literals))
     literals = known.literals or frozenset(["int"])
     bounds = next((tuple(each[1:]) for each in declared.attributes if each[0] == "range"), None)
     choices = next((tuple(each[1:]) for each in declared.attributes if each[0] == "among"), ())
@@ -206,11 +207,11 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         registers=_registers(known, declared),
         length=length,
         single=length == 1 and declared.kind[0] in ("type", "last") and declared.kind[-1] is not None,
-        register="imm" not in flags,
+        register=flags.isdisjoint(("imm", "whole")),
         immediate=literal,
         bounds=cast("tuple[int, int] | None", bounds),
         sink="sink" in flags,
-        special="special" in flags,
+        special=not flags.isdisjoint(("special", "whole")),
         symbol="symbolic" in flags,
         literals=literals if literal else frozenset(),
         choices=choices,
@@ -218,6 +219,7 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         loose="loose" in flags,
         strict="strict" in flags,
         pure="pure" in flags,
+        whole="whole" in flags,
         most=most,
     )
 

@@ -32,12 +32,13 @@ _MODULE = """.global .align 128 .b8 in_global[4096];
 .func called0 () { ret; }
 .func called1 (.reg .b32 a) { ret; }
 .func (.reg .b32 o) called2 (.reg .b32 a) { mov.b32 o, a; ret; }
+.func (.reg .b32 o) called3 () { mov.b32 o, 0; ret; }
 """
 _BODY = (
     ".param .align 16 .b8 out_param[128];\n.local .align 16 .b8 in_local[128];\n"
     "targets: .branchtargets there, there;\n"
     "like0: .callprototype _ ();\nlike1: .callprototype _ (.reg .b32 _);\n"
-    "like2: .callprototype (.reg .b32 _) _ (.reg .b32 _);\n"
+    "like2: .callprototype (.reg .b32 _) _ (.reg .b32 _);\nlike3: .callprototype (.reg .b32 _) _ ();\n"
 )
 
 

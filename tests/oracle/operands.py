@@ -34,6 +34,8 @@ def write(signature: Signature) -> tuple[list[str], tuple[Shape, ...]]:
     """The operands' texts and shapes: registers where they may stand, else the least literal."""
     registers = Registers()
     lists = sum(operand.kind == "list" for operand in signature.operands)
+    if lists == 1 and signature.operands[0].kind == "list":
+        lists = 3  # results, and no arguments
     # What writes nothing to a register and names more than an address writes to memory.
     stores = len(signature.operands) > 1 and all(operand.role != "out" for operand in signature.operands)
     pairs = [_one(operand, registers, lists, stores) for operand in signature.operands]
@@ -73,6 +75,8 @@ def _one(operand: Operand, registers: Registers, lists: int, stores: bool) -> tu
 
 
 def _value(operand: Operand, registers: Registers) -> tuple[str, Shape]:
+    if operand.whole:
+        return "%tid", "sreg:%tid"
     if operand.register:
         carrier = operand.carrier or "b32"
         if carrier not in operand.registers:

@@ -67,7 +67,9 @@ def lines() -> Iterator[Line]:
     for name in [ONLY] if ONLY else table.chapters():
         opcode = table.opcode(name)
         if opcode is None:
-            raise LookupError(f"PTXTILE_SWEEP_OPCODE: the table has no instruction {name!r}")
+            raise LookupError(
+                f"PTXTILE_SWEEP_OPCODE: there is no opcode {name!r}; the opcode is what stands before the first dot"
+            )
         yield from opcode.lines
 
 

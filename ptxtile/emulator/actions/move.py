@@ -10,6 +10,7 @@ from ptxtile.emulator.operands import reader, writer
 from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.registers import Shadow
 from ptxtile.emulator.report import fault
+from ptxtile.emulator.special import SPECIALS
 from ptxtile.emulator.step import Run, action
 from ptxtile.emulator.widths import Bits, bits_of, holder
 from ptxtile.ir.operand import Operand, Special, Vector
@@ -31,7 +32,7 @@ def mov(program: Program, site: Site) -> Run:
     if isinstance(source, Vector):
         return _pack(program, site, destination, source, bits_of(name))
     if isinstance(destination, Vector):
-        if isinstance(source, Special):
+        if isinstance(source, Special) and f"{source.name}.x" in SPECIALS:
             return _special_vector(program, site, destination, source, name)
         return _unpack(program, site, destination, source, name)
     return _plain(program, site, destination, source, name)
