@@ -13,7 +13,7 @@ from ptxtile.ir.demand import MOST_BYTES, Demand, instruction_demands, item_dema
 from ptxtile.ir.inference import needs
 from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.operand import Address, Symbol
-from ptxtile.ir.reader import Lines, collector_paused, context
+from ptxtile.ir.reader import Lines, collector_paused, context, require_text
 from ptxtile.ir.reading import Reading
 from ptxtile.isa.form import Form, Signature
 
@@ -41,8 +41,9 @@ def check_text(text: str, target: Optional[str] = None) -> list[Diagnostic]:
 
     Form, operands and their number, register types and widths, immediates, state spaces, targets, versions, undeclared
     and twice declared names. A right module gives []. `target` stands in for the module's own; an unknown one is a
-    TargetError. No text raises.
+    TargetError. No text raises; what is no text is a TypeError.
     """
+    require_text(text, "check_text")
     if target is not None:
         isa.find_target(target)
     return _Check(text, target).run()

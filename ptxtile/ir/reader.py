@@ -155,10 +155,22 @@ def parse(text: str) -> Module:
 
     Raises ModuleSyntaxError, with line and column, for text that is no module: wrong syntax, an undeclared or twice
     declared name, a spelling that PTX does not have, operands that it does not take. Targets and versions are not
-    looked at: `check_text` does.
+    looked at: `check_text` does. TypeError for what is no text.
     """
+    require_text(text, "parse")
     with collector_paused():
         return reading(text).read()
+
+
+def require_text(text: object, function: str) -> None:
+    """TypeError, with words for what `function` was given, unless it is a str."""
+    if isinstance(text, str):
+        return
+    advice = "give what a .ptx file holds, or str(module)"
+    if isinstance(text, (bytes, bytearray)):
+        advice = "decode it: PTX is ASCII"
+    kind = type(text).__name__
+    raise TypeError(f"{function} takes the text of a PTX module, a str, but was given {kind}; {advice}")
 
 
 def parse_whole(text: str) -> ModuleNode:

@@ -128,3 +128,19 @@ def test_every_planted_fault_is_found_at_its_line() -> None:
             body = [*lines[:at], broken, *lines[at + 1 :]]
             found = check_text(HEAD + ".entry k() {\n" + "\n".join(body) + "\nret; }")
             assert [each.line for each in found] == [5 + at], broken
+
+
+@pytest.mark.parametrize("function", [parse, check_text])
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (3, "int; give what a .ptx file holds, or str(module)"),
+        (None, "NoneType; give what a .ptx file holds, or str(module)"),
+        (b".version 8.0", "bytes; decode it: PTX is ASCII"),
+    ],
+)
+def test_what_is_no_text(function: Callable[[object], object], value: object, told: str) -> None:
+    with pytest.raises(TypeError) as error:
+        function(value)
+    name = function.__name__
+    assert str(error.value) == f"{name} takes the text of a PTX module, a str, but was given {told}"

@@ -6,9 +6,10 @@ import random
 
 import pytest
 
+from ptxtile import check_text
 from ptxtile.isa import table
-from tests.oracle import sweep
-from tests.oracle.assembler import Assembler, find
+from tests.oracle import divergences, sweep
+from tests.oracle.assembler import Assembler, find, head
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +74,16 @@ def test_a_clause_that_is_dropped_has_a_witness() -> None:
     witness = next(sweep.witnesses(clause, line, 100, random.Random(0)))
     assert witness.text == "fma.rn.f32x2 d1, d2, d3, d4;"
     assert witness.target == "sm_75"
+
+
+_TAKEN = [each.pattern for each in divergences.listed() if each.sweep == "taken"]
+
+
+def test_what_the_assembler_takes_in_silence(assembler: Assembler) -> None:
+    """The kinds of statement that the table refuses against the assembler: it still takes each of them."""
+    assert assembler.refusals(_TAKEN, "sm_100a", sweep.NEWEST) == {}
+
+
+@pytest.mark.parametrize("text", _TAKEN)
+def test_what_the_table_refuses_all_the_same(text: str) -> None:
+    assert check_text(f"{head('sm_100a', sweep.NEWEST)}{text}\nthere:\nret;\n}}\n")
