@@ -22,11 +22,13 @@ axes are (*group, *repeat, *atom): the scope and the threads active there give t
 operands are all registers or literals need no contract of their own; the other families have the ones below.
 
 Fragments of matrices are in `ptxtile.layout.mma_fragment` (`mma_a`, `mma_b`, `mma_c`, `ldmatrix`, `stmatrix`, and
-`stacked` for a tensor of them), tensor memory in `ptxtile.layout.tensor_memory` (`datapath`, `tensor_memory_fragment`);
-`pt.tensor_memory(columns)` allocates it, `pt.alloc_stack(shape, dtype)` is local memory.
+`stacked` for a tensor of them), tensor memory in `ptxtile.layout.tensor_memory` (`datapath`, `scale_factors`,
+`tensor_memory_fragment`); `pt.tensor_memory(columns)` allocates it (`alloc`, `relinquish` and `dealloc` are the three
+tcgen05 instructions), `pt.alloc_stack(shape, dtype)` is local memory.
 
 This page is made by `python docs/build_tile.py` from `ptxtile/tile/`; a test holds it to the code. Judges: *ptxas*,
-NVIDIA's assembler has taken text of it for each target; *emulator*, it runs there; *H200*, it ran on one.
+NVIDIA's assembler has taken text of it for each target; *emulator*, it runs there; *H200*, it ran on one, whose results
+are those of the tests that take a `device`.
 
 | family | spellings | scope | pred, preserve_dst | judges |
 | --- | --- | --- | --- | --- |

@@ -83,7 +83,7 @@ FAMILY = Family(
     atoms="(N,): 1, or the N of .vN",
     carriers="the form's type; packed types in their carrier; memory may be a register tensor of addresses",
     parameters=(_POLICY,),
-    judges=("ptxas", "emulator"),
+    judges=("ptxas", "emulator", "H200"),
     issue=issue,
 )
 
@@ -94,7 +94,7 @@ MULTIMEM = Family(
     operands=("ld_reduce: d, memory", "st, red: memory, b"),
     atoms="(N,): 1, or the N of .vN",
     carriers="the form's type; memory is a multicast address",
-    judges=("ptxas",),
+    judges=("ptxas", "emulator"),
     issue=issue,
 )
 
@@ -112,6 +112,6 @@ ASYNC = Family(
             "the CTA of the cluster, by mapa on both; without it the addresses are taken as they are",
         ),
     ),
-    judges=("ptxas", "emulator"),
+    judges=("ptxas", "emulator", "H200"),
     issue=issue_async,
 )

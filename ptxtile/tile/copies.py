@@ -133,7 +133,7 @@ FAMILY = Family(
         _POLICY,
     ),
     guards=GUARDED,
-    judges=("ptxas", "emulator"),
+    judges=("ptxas", "emulator", "H200"),
     issue=issue_async,
 )
 
@@ -156,7 +156,7 @@ BULK = Family(
         _POLICY,
     ),
     guards=GUARDED,
-    judges=("ptxas", "emulator"),
+    judges=("ptxas", "emulator", "H200"),
     issue=issue_bulk,
 )
 
@@ -169,6 +169,6 @@ LINES = Family(
     atoms="(1,); discard and applypriority: 128 bytes, aligned to 128",
     carriers="any dtype",
     guards=GUARDED,
-    judges=("ptxas", "emulator"),
+    judges=("ptxas", "emulator", "H200"),
     issue=issue_line,
 )

@@ -140,7 +140,7 @@ FAMILY = Family(
     atoms="registers (count, 8, 4) words, .m16n16 (count, 16, 4); shared (count, rows, 16 bytes)",
     carriers="registers of 32 bits; shared memory of any dtype whose elements fill 16 bytes",
     scopes="warp and above",
-    judges=("ptxas", "emulator"),
+    judges=("ptxas", "emulator", "H200"),
     issue=issue,
 )
 
@@ -152,6 +152,6 @@ MOVMATRIX = Family(
     atoms="(8, 4) words",
     carriers="registers of 32 bits",
     scopes="warp and above",
-    judges=("ptxas", "emulator"),
+    judges=("ptxas", "emulator", "H200"),
     issue=move,
 )

@@ -250,6 +250,6 @@ FAMILY = Family(
     atoms="d, c (16, 8), pairs (16, 4); a (16, words of K); b (8, words of K); words of lanes (32,)",
     carriers="words of 32 bits (uint32, float32), float64",
     scopes="warp and above",
-    judges=("ptxas", "emulator"),
+    judges=("ptxas", "emulator", "H200"),
     issue=issue,
 )

@@ -336,6 +336,6 @@ FAMILY = Family(
     ),
     guards=GUARDED,
     scopes="thread",
-    judges=("ptxas",),
+    judges=("ptxas", "emulator"),
     issue=issue,
 )

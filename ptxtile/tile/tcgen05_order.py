@@ -67,6 +67,7 @@ COMMIT = Family(
     carriers="none",
     guards=GUARDED,
     scopes="thread",
+    judges=("ptxas", "emulator"),
     issue=issue_commit,
 )
 
@@ -79,5 +80,6 @@ SHIFT = Family(
     carriers="words of 32 bits",
     guards=GUARDED,
     scopes="thread",
+    judges=("ptxas", "emulator"),
     issue=issue_shift,
 )

@@ -69,6 +69,12 @@ def _check_mode(form: Form, tile: MapTile) -> None:
     rank = next(int(word[1]) for word in words if len(word) == 3 and word[2] == "d" and word[1].isdigit())
     if rank != len(map_.dims):
         raise TileError(f"{form.spelling} copies {rank} dimensions, and {map_!r} has {len(map_.dims)}")
+    if map_.template.interleave:
+        raise TileError(
+            f"{form.spelling}: {map_!r} is interleaved, and no layout here says what a copy of its box writes (an H200 "
+            "counts units of 16 bytes along its innermost dimension, and moves fewer dimensions than the box has); call "
+            "the form itself"
+        )
     if tile.by_row != any(word in _BY_ROW for word in words):
         use = (
             "takes the box at a coordinate, map[i, j]"

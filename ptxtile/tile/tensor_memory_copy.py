@@ -69,6 +69,6 @@ FAMILY = Family(
     carriers="words of 32 bits in tensor memory; uint32 in shared memory, packed elements with their padding",
     guards=GUARDED,
     scopes="thread",
-    judges=("ptxas",),
+    judges=("ptxas", "emulator"),
     issue=issue,
 )

@@ -91,6 +91,6 @@ FAMILY = Family(
     atoms="(32, N) .32x32b, (16, 2 N) .16x64b, (16, 4 N) .16x128b, (16, 8 N) .16x256b, (2, 16, N) .16x32bx2",
     carriers="words of 32 bits",
     scopes="warp and above",
-    judges=("ptxas",),
+    judges=("ptxas", "emulator"),
     issue=issue,
 )

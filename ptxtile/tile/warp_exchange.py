@@ -44,6 +44,6 @@ FAMILY = Family(
     operands=("as the manual writes them; a tuple for d|p",),
     atoms="(1,)",
     carriers="the slot's dtype, bool_ for predicates",
-    judges=("ptxas", "emulator"),
+    judges=("ptxas", "emulator", "H200"),
     issue=issue,
 )

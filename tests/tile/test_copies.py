@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 import ptxtile as pt
 from ptxtile import tile
-from tile.running import failure, lines, message, module, takes
+from tile.running import failure, lines, machines, message, module, takes
 
 CA, CG = "cp.async.ca.shared.global", "cp.async.cg.shared.global"
 LOAD = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
@@ -212,3 +213,22 @@ def test_a_line_is_128_bytes():
         "discard.global.L2: operand a has shape (3, 128); its trailing axes are the instruction's registers, (64,); view(6, 64) "
         "makes 6 repeats of them"
     )
+
+
+@machines
+def test_lines_are_fetched_and_read(device):
+    @pt.kernel(grid=1, block=32)
+    def fetched(A: pt.Tensor((4, 32), pt.float32, align=128), Out: pt.Tensor((4, 32), pt.float32)):
+        with pt.if_(pt.thread_idx() == 0):
+            for form in (
+                "prefetch.global.L1",
+                "prefetch.global.L2::evict_normal",
+                "applypriority.global.L2::evict_normal",
+            ):
+                tile.apply(form, A if form[0] == "a" else A[:, 0:1])
+        for row in range(4):
+            Out[row, pt.thread_idx()] = A[row, pt.thread_idx()]
+
+    a, out = np.arange(128, dtype=np.float32).reshape(4, 32), np.zeros((4, 32), np.float32)
+    fetched.launch(a, out, device=device)
+    np.testing.assert_array_equal(out, a)

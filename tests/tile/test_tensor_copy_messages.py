@@ -95,6 +95,16 @@ def test_messages_of_modes():
     assert _refused(lambda k: k.A[1]) == f"{a} has 2 dimensions; 1 was given"
 
 
+def test_messages_of_interleaved_maps():
+    form = "cp.async.bulk.prefetch.tensor.4d.L2.global.tile"
+    made = pt.TensorMap((2, 4, 4, 32), pt.uint16, box=(1, 2, 2, 8), interleave=16)
+    error = failure(lambda k: tile.apply(form, k.T[0, 0, 0, 0]), params={"T": made}, block=32)
+    assert message(error) == (
+        f"{form}: {made!r} is interleaved, and no layout here says what a copy of its box writes (an H200 counts units of 16 bytes "
+        "along its innermost dimension, and moves fewer dimensions than the box has); call the form itself"
+    )
+
+
 def test_messages_of_stores_before_the_tensor():
     """Hardware faults; loads may begin there."""
     store_, reduce_ = STORE.format(2, "tile"), REDUCE.format(2, "add")
