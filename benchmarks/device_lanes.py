@@ -78,6 +78,16 @@ def emulated(kernels: Sequence[Kernel], seed: int) -> list[Words | str]:
     return found
 
 
+def misassembled(name: str) -> bool:
+    """Whether the assembler of CUDA 13.0, which is in drivers of release 580, gets an instruction wrong.
+
+    It merges the upper half of a scalar video result into `.h1`, where the manual and the assembler of CUDA 13.5, and
+    so the emulator, take the lower one.
+    """
+    opcode, _, rest = name.partition(".")
+    return opcode in table.SCALAR and rest.partition(" ")[2].startswith("r5.h1,")
+
+
 def digest(results: Words) -> str:
     """The first digits of the SHA-256 of a kernel's results."""
     return hashlib.sha256(np.ascontiguousarray(results).tobytes()).hexdigest()[:DIGITS]
@@ -122,7 +132,8 @@ def ask(asked: Asked, kernels: Sequence[Kernel], seed: int, raw: dict[str, Words
 def recheck(kernels: Sequence[Kernel], kept: dict[str, object]) -> int:
     """Compare the emulator with the answers that are kept; needs no GPU."""
     hashes = {row[0]: row[2] for row in kept["cases"]}  # type: ignore[attr-defined]
-    asked = [kernel for kernel in kernels if _name(kernel) in hashes]
+    known = [kernel for kernel in kernels if _name(kernel) in hashes]
+    asked = [kernel for kernel in known if not misassembled(_name(kernel))]
     bad = 0
     for start in range(0, len(asked), BATCH):
         some = asked[start : start + BATCH]
@@ -131,17 +142,21 @@ def recheck(kernels: Sequence[Kernel], kept: dict[str, object]) -> int:
                 bad += 1
                 print(f"{_name(kernel):60s} the emulator differs from the device")
     print(f"{len(asked) - bad} of {len(asked)} kernels agree with {kept['device']} (seed {kept['seed']})")
+    print(
+        f"{len(known) - len(asked)} merges into .h1 are not compared: its driver's assembler gets them wrong"
+    )
     return 1 if bad else 0
 
 
 def _print(rows: Sequence[Row]) -> None:
-    for row in rows:
+    counted = [row for row in rows if not misassembled(str(row["case"]))]
+    for row in counted:
         if row.get("agree") != row.get("elements") or "error" in row:
             print(f"{row['case']:60s} {row.get('error') or row.get('agree')}")
             for difference in row.get("differences", [])[:1]:  # type: ignore[index]
                 print(f"    {difference}")
-    whole = sum(row.get("agree") == THREADS for row in rows)
-    print(f"{whole} of {len(rows)} kernels agree in every thread")
+    whole = sum(row.get("agree") == THREADS for row in counted)
+    print(f"{whole} of {len(counted)} kernels agree in every thread; {len(rows) - len(counted)} not counted")
 
 
 def _options() -> argparse.Namespace:
@@ -191,7 +206,7 @@ def main() -> int:
         _save(asked, rows, seed, time.perf_counter() - started, options.json)
     if options.raw:
         np.savez_compressed(options.raw, **{name: found[:RAW, 0] for name, found in raw.items()})
-    return 0 if all(row.get("agree") == THREADS for row in rows) else 1
+    return 0 if all(row.get("agree") == THREADS for row in rows if not misassembled(str(row["case"]))) else 1
 
 
 if __name__ == "__main__":

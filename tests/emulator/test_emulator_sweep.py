@@ -15,7 +15,16 @@ from tests.oracle.operands import statement
 
 EACH = 2
 # Operands are zeros or made up, so addresses lead nowhere and member masks name nobody.
-EXPECTED = {"out-of-bounds", "misaligned", "barrier", "mbarrier", "uninitialised", "handle", "registers"}
+EXPECTED = {
+    "out-of-bounds",
+    "misaligned",
+    "barrier",
+    "mbarrier",
+    "uninitialised",
+    "handle",
+    "registers",
+    "tensor-memory",
+}
 CONTROL = {"bra", "brx", "call", "trap"}
 
 

@@ -11,6 +11,9 @@ its code computes, of which an H200 gives the same bits:
   the result; that of vadd and vsub, and of a saturating shift, is first cut to 32 bits and sign-extended.
 * vmad multiplies signed words and adds a signed one, whatever the types; an unsigned result with a scale is shifted
   without its sign.
+
+The assembler of CUDA 13.0, in drivers of release 580, merges the upper half of a result into .h1. That of CUDA 13.5
+merges the lower one, as the manual has it, and so does this.
 """
 
 from __future__ import annotations
