@@ -40,6 +40,7 @@ from ptxtile.ir.operand import (
     Sink,
     Special,
     Symbol,
+    UnifiedAddress,
     Vector,
 )
 from ptxtile.ir.reader import parse
@@ -78,6 +79,7 @@ __all__ = [
     "Statement",
     "Symbol",
     "Targets",
+    "UnifiedAddress",
     "Value",
     "Variable",
     "Vector",

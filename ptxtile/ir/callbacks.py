@@ -99,6 +99,8 @@ class Callbacks(syntax.ExpressionCallbacks):
         return syntax.VectorNode(cast("tuple[Node, ...]", tuple(children)))
 
     def address(self, children: Children) -> AddressNode:
+        if _is_token(children[-1], "UNIFIED"):
+            return self.address(children[:-1])._replace(unified=True)
         base, *rest = cast("Sequence[Node]", children)
         if rest and isinstance(base, syntax.Shifted):
             raise Fault("an address with more than its base in the brackets takes no offset", base.word.start)

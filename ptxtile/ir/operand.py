@@ -196,6 +196,18 @@ class Address:
         return f"[{', '.join([base, *map(str, self.rest)])}]"
 
 
+@dataclass(frozen=True, slots=True)
+class UnifiedAddress(Address):
+    """`[a].unified`: an address that the reader may take to be the same for the host and the device."""
+
+    @property
+    def shape(self) -> Shape:
+        return ("[.unified", *Address.shape.__get__(self)[1:])
+
+    def __str__(self) -> str:
+        return Address.__str__(self) + ".unified"
+
+
 def addresses_from(base: Register | Symbol | Integer | Special, offsets: Iterable[int]) -> list[Address]:
     """`Address(base, offset)` for each offset: tiles have thousands, and this makes them in half the time."""
     new = object.__new__

@@ -22,6 +22,7 @@ from ptxtile.ir.operand import (
     Sink,
     Special,
     Symbol,
+    UnifiedAddress,
     Vector,
 )
 from ptxtile.ir.syntax import (
@@ -147,10 +148,22 @@ class Planner:
         base = node.base
         if isinstance(base, Shifted):
             at, offset = self._word(base.word), self._offset(base.offset)
-            return _moved_address(at, offset, tuple(map(self.operand, node.rest)))
+            return _marked(node, _moved_address(at, offset, tuple(map(self.operand, node.rest))))
         if isinstance(base, Literal) and base.enclosed:
             base = base._replace(enclosed=False)
-        return _address(self.operand(base), tuple(map(self.operand, node.rest)))
+        return _marked(node, _address(self.operand(base), tuple(map(self.operand, node.rest))))
+
+
+def _marked(node: AddressNode, build: Build) -> Build:
+    if not node.unified:
+        return build
+
+    def marked(leaves: Sequence[str], words: Words) -> Operand:
+        plain = build(leaves, words)
+        assert isinstance(plain, Address)
+        return UnifiedAddress(plain.base, plain.offset, plain.rest, plain.zero)
+
+    return marked
 
 
 def _enclosed(node: Node) -> bool:

@@ -65,6 +65,7 @@ class VectorNode(NamedTuple):
 class AddressNode(NamedTuple):
     base: Node
     rest: tuple[Node, ...]
+    unified: bool = False
 
 
 class ArgumentsNode(NamedTuple):

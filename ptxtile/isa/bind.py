@@ -110,6 +110,8 @@ def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
             and not any(each in _LITERALS for each in parts[1:])  # a syntax error: only within braces
             and all(map(fits, inner, parts[1:]))
         )
+    if mark == "[.unified":
+        return operand.unified and len(parts) == 1 and parts[0] in operand.registers
     return mark == "(" and operand.kind == "list"
 
 
@@ -308,6 +310,7 @@ def _takes_address(operand: Operand) -> str:
     space = f"{operand.space} address" if operand.space else "generic address"
     names = sorted(operand.registers, key=lambda each: (types.REGISTER_BITS[each], each))
     inside = f" and {len(operand.elements)} more inside the brackets" if operand.elements else ""
+    inside += ", perhaps .unified" if operand.unified else ""
     return f"[a] with a {space} in a register ({', '.join(names)}){' or a name' if operand.symbol else ''}{inside}"
 
 
@@ -327,8 +330,8 @@ def given(shape: Shape) -> str:
     mark, *parts = shape
     if mark == ".":
         return f"the part .{parts[0]} of {given(parts[1])}"
-    if mark == "[":
-        return f"an address [{', '.join(map(given, parts))}]"
+    if mark.startswith("["):
+        return f"an address [{', '.join(map(given, parts))}]{mark[1:]}"
     if mark == "{":
         return f"a vector of {len(parts)}: {', '.join(map(given, parts))}"
     return "a pair" if mark == "|" else "a list in parentheses"

@@ -18,6 +18,7 @@ knowing what an operand record is:
     pair p|q             ("|", shape, shape)
     address [a+4]        ("[", base shape)                  base: a register, "int", a symbol
     address [a, c, …]    ("[", base shape, shape, …)        tensor maps, textures, per-CTA addresses
+    address [a].unified  ("[.unified", base shape)
     list (a, b)          ("(", shape, shape, …)             call arguments
 """
 
@@ -67,6 +68,7 @@ class Operand:
     multiple   an integer here is a multiple of this
     most       an integer here is no more than the one at the operand of this name; "" if there is no such limit
     strict     no predicate may be among the elements of a vector, as elsewhere the assembler allows
+    unified    an address in a register may be followed by .unified
     whole      a special register of several elements stands here, and nothing else
     pure       no literal may be among registers of bit-size type in a vector, as elsewhere the assembler allows
     loose      a value, or a vector of 1, 2 or 4 elements, that is as wide in all may stand here too
@@ -98,6 +100,7 @@ class Operand:
     strict: bool = False
     pure: bool = False
     whole: bool = False
+    unified: bool = False
     most: str = ""
 
     @property

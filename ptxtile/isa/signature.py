@@ -173,6 +173,7 @@ def _address(declared: Declaration, inside: condition.Scope, values: Values) -> 
         registers=registers,
         immediate=found == ".local" or "either" in flags,
         symbol=True,
+        unified="unified" in flags,
         space="" if found in (None, ".generic") else found,
     )
 
