@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ptxtile.measure import Record, read
 from ptxtile.measure.published import PAPERS_90, TABLE_90, Published, against
-from ptxtile.measure.scenarios.recipe import size_name
+from ptxtile.measure.scenarios.recipe import place_name
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "benchmarks" / "results" / "h200" / "measure.jsonl"
@@ -117,12 +117,13 @@ def pivot(*prefixes: str) -> Callable[[Sequence[Record]], str]:
                 groups[record.scenario][record.at] = record
         places = sorted({at for points in groups.values() for at in points})
         axes = {record.axis for points in groups.values() for record in points.values()}
-        name = size_name if axes == {"bytes"} else lambda at: f"{at:g}"
         rows = [
             [f"`{scenario}`", *(_number(_value(points[at])) if at in points else "" for at in places)]
             for scenario, points in groups.items()
         ]
-        return _table((" / ".join(sorted(axes)) + " →", *(name(at) for at in places)), rows)
+        return _table(
+            (" / ".join(sorted(axes)) + " →", *(place_name(next(iter(axes)), at) for at in places)), rows
+        )
 
     return made
 

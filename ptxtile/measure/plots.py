@@ -9,7 +9,7 @@ from html import escape
 
 from ptxtile.measure.published import Comparison
 from ptxtile.measure.records import Record
-from ptxtile.measure.scenarios.recipe import size_name
+from ptxtile.measure.scenarios.recipe import place_name
 
 __all__ = ["bars", "curves", "lines", "strip"]
 
@@ -113,13 +113,13 @@ def lines(title: str, axis: str, series: Mapping[str, Sequence[tuple[float, floa
         parts.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
     for x in _spaced([_at(mark, left, right) for mark in marks], marks):
         parts.append(
-            f'<text x="{x[0]:.1f}" y="{_TALL + 26}" text-anchor="middle">{_short(x[1], axis)}</text>'
+            f'<text x="{x[0]:.1f}" y="{_TALL + 26}" text-anchor="middle">{place_name(axis, x[1])}</text>'
         )
     parts.append(f'<text x="{_LEFT - 8}" y="{_TALL + 26}" text-anchor="end">{escape(axis)}</text>')
     for number, (name, points) in enumerate(shown.items()):
         places = [(_at(x, left, right), _height(y, low, high)) for x, y in points]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        values = "\n".join(f"{_short(x, axis)}: {y:g}" for x, y in points)
+        values = "\n".join(f"{place_name(axis, x)}: {y:g}" for x, y in points)
         hint = f"<title>{escape(name)}\n{escape(values)}</title>"
         colour = f"hsl({number * 137.5 % 360:.0f} 60% 50%)"
         parts.append(f'<polyline style="stroke:{colour}" points="{path}">{hint}</polyline>')
@@ -148,12 +148,6 @@ def _spaced(xs: Sequence[float], places: Sequence[float]) -> list[tuple[float, f
         if not found or x - found[-1][0] >= 44:
             found.append((x, place))
     return found
-
-
-def _short(place: float, axis: str) -> str:
-    if axis == "bytes":
-        return size_name(place)
-    return f"{place:g}"
 
 
 def curves(title: str, records: Sequence[Record]) -> str:

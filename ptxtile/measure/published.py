@@ -87,22 +87,21 @@ def _operations(types: str, value: float, kind: str = r"dense\.(shared|registers
 
 PAPERS_90 = (
     _cycles("arithmetic pipes", r"fma\.rn\.f32|(add|mul)\.f32|mad\.lo\.u32|prmt\.b32", 4),
-    _cycles("shared memory", r"memory\.latency\.shared/1KiB", 29.0),
-    _cycles("first-level cache", r"memory\.latency\.global/4KiB", 40.7),
+    _cycles("shared memory, an index chased", r"memory\.latency\.shared\.indexed/4KiB", 29.0),
+    _cycles("first-level cache, an index chased", r"memory\.latency\.global\.indexed/4KiB", 40.7),
     _cycles("second-level cache", r"memory\.latency\.global\.cg/4KiB", 263.0, _BOARD),
     _cycles("device memory", r"memory\.latency\.global\.cg/1GiB", 478.8, _BOARD),
-    _cycles("distributed shared memory", r"memory\.latency\.distributed/2", 180),
+    _cycles("distributed shared memory", r"memory\.latency\.distributed\.generic/2", 180),
     Published("first-level cache, bytes/clk/SM", r"memory\.bandwidth\.ld\.l1\.v4\.b32/1", 124.1),
     _cycles("mma m16n8k16 f16", r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f16\.f16\.f16\.f16", 24.1),
     _cycles("mma.sp m16n8k32 f16", r"mma\.sp\.sync\.aligned\.m16n8k32\.row\.col\.f16\.f16\.f16\.f16", 24.0),
-    _cycles("wgmma m64n256k16 f16", r"wgmma\.latency\.(shared|registers)\.f32\.f16\.f16/256", 128),
-    _cycles("wgmma m64n256k32 e4m3", r"wgmma\.latency\.(shared|registers)\.f32\.e4m3\.e4m3/256", 128),
     _operations("f32.f16.f16", 4096),
     _operations("f32.bf16.bf16", 4096),
     _operations("f32.tf32.tf32", 2048),
     _operations("f32.e4m3.e4m3", 8192),
     _operations("s32.s8.s8", 8192),
     _operations("f32.f16.f16", 8192, r"sparse\.registers"),
+    _operations("f32.f16.f16", 2 * 64 * 256 * 32 / 144, r"sparse\.shared"),  # 144 cycles an instruction
 )
 
 

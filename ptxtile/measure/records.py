@@ -111,10 +111,18 @@ def skipped(spelling: str, family: str, reason: str, where: Conditions) -> Recor
 def _slope(rate: Rate, times: Sequence[Sequence[float]]) -> tuple[float, float]:
     """Cycles that one step of all chains of a thread adds, and the spread of the repeats."""
     steps = rate.steps * rate.trips
-    differences = [(long - short) / steps for short, long in zip(*times)]
-    middle = statistics.median(differences)
-    # One repeat in four may be an outlier (an interrupt, a clock change) without spoiling the rest.
-    kept = sorted(differences, key=lambda value: abs(value - middle))[: max(len(differences) * 3 // 4, 2)]
+    return _middle([(long - short) / steps for short, long in zip(*times)])
+
+
+def _whole(rate: Rate, times: Sequence[float]) -> tuple[float, float]:
+    """Cycles of one step of the longer kernel, all of its time counted, and the spread of the repeats."""
+    return _middle([each / ((rate.least + rate.steps) * rate.trips) for each in times])
+
+
+def _middle(values: Sequence[float]) -> tuple[float, float]:
+    """The median and the spread; one repeat in four may be an outlier (an interrupt, a clock change)."""
+    middle = statistics.median(values)
+    kept = sorted(values, key=lambda value: abs(value - middle))[: max(len(values) * 3 // 4, 2)]
     return middle, (max(kept) - min(kept)) / middle if middle > 0 else float("inf")
 
 
@@ -168,7 +176,7 @@ def _place(point: Point, rate: Rate, raw: Mapping[str, object], limit: float) ->
     if "point" not in raw:
         return values
     times: Sequence[Sequence[float]] = raw["point"]  # type: ignore[assignment]
-    step, spread = _slope(rate, times)
+    step, spread = _whole(rate, times[1]) if point.whole else _slope(rate, times)
     values |= {"blocks": raw["blocks"]}
     if spread > limit:
         return {**values, "note": f"repeats differ by {spread:.1%}, more than {limit:.0%}"}

@@ -42,7 +42,7 @@ def test_every_group_has_points_and_their_names_are_unique() -> None:
 
 def test_globs_match_points_and_scenarios() -> None:
     assert list(names("memory.latency.shared")) == [
-        f"memory.latency.shared/{size}" for size in ("1KiB", "32KiB", "128KiB")
+        f"memory.latency.shared/{size}" for size in ("4KiB", "32KiB", "128KiB")
     ]
     assert list(names("tma.*.bulk.load/4KiB")) == ["tma.latency.bulk.load/4KiB", "tma.rate.bulk.load/4KiB"]
     assert list(names("no.such")) == []
@@ -55,8 +55,12 @@ def test_sizes_are_named_by_the_largest_unit(size: int, name: str) -> None:
     assert size_name(size) == name
 
 
+def test_places_on_an_axis_are_whole_numbers() -> None:
+    assert next(names("atomics.red.global.add.f64/1048576"))
+
+
 SAMPLE = (
-    "memory.latency.global/4KiB", "memory.latency.distributed/2", "memory.conflicts.ld.shared.v4.b32/8",
+    "memory.latency.global/4KiB", "memory.latency.distributed/2", "memory.latency.distributed.generic/4", "memory.latency.global.indexed/4KiB", "memory.conflicts.ld.shared.v4.b32/8",
     "memory.bandwidth.ld.device.b32/32", "memory.bandwidth.st.l2.v4.b32/1", "atomics.atom.global.cas.b32/32",
     "atomics.red.global.add.f32/1024", "barriers.mbarrier/128", "barriers.mbarrier.remote/2", "barriers.bar.sync/64",
     "barriers.fence.acq_rel.gpu/1", "tma.latency.bulk.load/4KiB", "tma.rate.bulk.add.f32/4KiB",
@@ -89,7 +93,7 @@ def test_proven_and_refused(tmp_path: Path) -> None:
 
 @needs_tools
 def test_a_target_without_the_form(tmp_path: Path) -> None:
-    prepare(["wgmma.dense.shared.f32.f16.f16/64", "memory.latency.shared/1KiB"], "sm_80", tmp_path, workers=1)
+    prepare(["wgmma.dense.shared.f32.f16.f16/64", "memory.latency.shared/4KiB"], "sm_80", tmp_path, workers=1)
     _, batch = batches(tmp_path)
     form = "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"
     assert batch.skipped == {"wgmma.dense.shared.f32.f16.f16/64": f"sm_80 does not have {form}"}
@@ -135,6 +139,12 @@ def test_a_rate_is_the_amount_of_a_step_by_its_cycles() -> None:
 def test_a_kernel_that_does_much_besides_says_so() -> None:
     found = build(CASE, {"point": times(32.0, 8192.0), "blocks": 1}, {}, WHERE)
     assert found.note == "50% of the longer kernel's time is not its steps'"
+
+
+def test_a_rate_of_all_sms_is_of_the_whole_time() -> None:
+    point = replace(POINT, whole=True)
+    found = build(replace(CASE, point=point), {"point": times(32.0, 8192.0), "blocks": 132}, {}, WHERE)
+    assert (found.rate, found.step, found.note) == (64.0, 64.0, "")
 
 
 def test_a_latency_is_a_step_by_its_instructions() -> None:

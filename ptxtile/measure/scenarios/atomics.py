@@ -17,6 +17,10 @@ EVERYWHERE = 1 << 20
 """Threads an address where all threads of the device share one; there are fewer of them."""
 
 _THREADS = 1024
+_STEPS = 12
+_SPAN = _THREADS * 8
+"""Bytes from the addresses of a step to those of the next one, which spreads them over the caches."""
+
 _HELPERS = frozenset(
     "IMAD IADD3 VIADD LOP3 MOV UMOV UIADD3 R2UR PRMT ISETP BRA BSSY BSYNC SHF LDS FADD HADD2 HFMA2 SEL CS2R NOP".split()
 )
@@ -51,10 +55,10 @@ def recipes() -> Iterator[Recipe]:
     """All points of these scenarios."""
     for form, sass, points, carrier in _SHARED:
         for sharing in points:
-            yield _atomic(form, sass, sharing, carrier, Launch(1, _THREADS, shared=_THREADS * 8))
+            yield _atomic(form, sass, sharing, carrier, Launch(1, _THREADS, shared=_STEPS * _SPAN))
     for form, sass, points, carrier in _GLOBAL:
         for sharing in points:
-            yield _atomic(form, sass, sharing, carrier, Launch(0, _THREADS, field=_THREADS * 8))
+            yield _atomic(form, sass, sharing, carrier, Launch(0, _THREADS, field=_STEPS * _SPAN))
 
 
 def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) -> Recipe:
@@ -73,20 +77,32 @@ def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) ->
         place,
         f"cvt{'.rn' if carrier[0] == 'f' else ''}.{carrier.replace('b', 'u')}.u32 %one, %thread;",
     )
-    where = "[%spot]" if launch.shared else "[%cell]"
-    operands = f"{where}, %one, %one" if ".cas" in form else f"{where}, %one"
-    lines = [f"{form} {operands};"]
-    if form.startswith("atom"):
-        lines = [f"{form} %old, {operands};", *_used(carrier)]
+
+    def step(turn: int) -> list[str]:
+        place = turn * _SPAN if sharing < _THREADS else 0
+        where = f"[{'%spot' if launch.shared else '%cell'}+{place}]"
+        operands = f"{where}, %one, %one" if ".cas" in form else f"{where}, %one"
+        if form.startswith("red"):
+            return [f"{form} {operands};"]
+        return [f"{form} %old, {operands};", *_used(carrier)]
+
     return Recipe(
-        Point(f"atomics.{form}", form, "threads an address", sharing, "atomics", _THREADS),
+        Point(
+            f"atomics.{form}",
+            form,
+            "threads an address",
+            sharing,
+            "atomics",
+            _THREADS,
+            whole=not launch.shared,
+        ),
         launch,
-        lambda turn: lines,
+        step,
         {sass: 1},
         _HELPERS,
         declare=(f".reg .{carrier} %one, %old;", ".reg .u32 %index, %spot, %low, %high;", ".reg .u64 %cell;"),
         setup=setup,
-        steps=(4, 12),
+        steps=(4, _STEPS),
         trips=4 if sharing >= _THREADS else 16,
     )
 

@@ -130,16 +130,16 @@ def _global(opcode: str, level: str, kind: _Kind, stride: int) -> Recipe:
     """Every SM in its own slab, which a cache holds, or which goes on from turn to turn."""
     cache = {"l1": ".ca", "l2": ".cg", "device": ".cg"}[level] if opcode == "ld" else ""
     form = f"{opcode}.global{cache}.{kind.suffix}"
-    steps = 16 if kind.registers * len(kind.carrier) < 12 else 8
+    steps = 16 if kind.width < 16 else 8
     pitch = _THREADS * kind.width * stride
     places = _places(kind, stride, pitch, steps)
-    trips = 64 if level != "device" else 32
+    trips = 64
     slab = pitch * -(-steps // stride)
     on = (f"add.u64 %cell, %cell, {slab};",)
     back = ("cvt.u64.u32 %more, %zero;", "add.u64 %cell, %cell, %more;")  # or the loads would not be repeated
     name = f"memory.bandwidth.{opcode}.{level}.{kind.suffix}"
     return Recipe(
-        Point(name, form, "stride", stride, "B", _THREADS * kind.width),
+        Point(name, form, "stride", stride, "B", _THREADS * kind.width, whole=level != "l1"),
         Launch(0, _THREADS, field=slab * (trips * 2 if level == "device" else 1)),
         lambda turn: _access(opcode, form, kind, places[turn], "%cell"),
         {"LDG.E" if opcode == "ld" else "STG.E": 1},

@@ -1,7 +1,7 @@
 """Asynchronous copies: the Tensor Memory Accelerator by bytes of a copy, and cp.async by bytes of a thread.
 
-A latency is from a copy's issue by one thread to the end of its wait. A rate has the copies of a turn in flight at
-once, every SM on its own slab of what the second-level cache holds, and one wait a turn.
+A latency is from a copy's issue by one thread to the end of its wait. A rate has the copies of two turns in flight,
+every SM on its own slab of what the second-level cache holds: each turn waits for those of the turn before.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _COLUMNS = 1024  # of the tensor, in elements of 4 bytes
 def recipes() -> Iterator[Recipe]:
     """All points of these scenarios."""
     for size in _SIZES:
-        copy = f"{_LOAD} [%to], [%from], {size}, [%shared];"
+        copy = f"{_LOAD} [%to], [%from], {size}, [%bar];"
         yield _counted("tma.latency.bulk.load", _LOAD, copy, size, "UBLKCP", alone=True)
         yield _counted("tma.rate.bulk.load", _LOAD, copy, size, "UBLKCP", alone=False)
         yield _across(size)
@@ -68,14 +68,38 @@ def _wait(turn: int) -> list[str]:
     ]
 
 
+# The turns take two mbarriers in turn. The n-th use of one completes a phase of parity n & 1; of a fresh one, the phase
+# before the first counts as complete.
+def _turn_before(label: str) -> tuple[str, ...]:
+    """The wait for the copies of the turn before %turn."""
+    return (
+        "xor.b32 %bar, %bar, 8;",
+        "sub.s32 %phase, %turn, 1;",
+        "shr.s32 %phase, %phase, 1;",
+        "and.b32 %phase, %phase, 1;",
+        f"{label}:",
+        "mbarrier.try_wait.parity.shared::cta.b64 %done, [%bar], %phase;",
+        f"@!%done bra {label};",
+    )
+
+
+_BEFORE = (
+    "@%first mbarrier.arrive.shared::cta.b64 _, [%bar];",
+    *_turn_before("BEFORE"),
+    "add.s32 %turn, %turn, 1;",
+)
+_TRIPS = 64
 _DECLARE = (
-    ".reg .u32 %to, %phase, %ring, %x, %y, %other, %bar;",
+    ".reg .u32 %to, %phase, %ring, %x, %y, %other, %bar, %turn;",
     ".reg .u64 %from, %map;",
     ".reg .pred %first, %done;",
 )
 _SETUP = (
     "elect.sync _|%first, 0xffffffff;",  # of which the assembler knows that it is one lane
     "@%first mbarrier.init.shared::cta.b64 [%shared], 1;",
+    "@%first mbarrier.init.shared::cta.b64 [%shared+8], 1;",
+    "mov.u32 %bar, %shared;",
+    "mov.u32 %turn, 0;",
     "fence.mbarrier_init.release.cluster;",
     f"add.u32 %ring, %shared, {_ROOM};",
     "mov.u32 %phase, 0;",
@@ -91,18 +115,20 @@ def _counted(scenario: str, form: str, copy: str, size: int, sass: str, *, alone
         if alone:
             expect = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%shared], {size};"
             return [*lines, f"@%first {expect}", f"@%first {copy}", *_wait(turn)]
-        return [*lines, f"@%first {_EXPECT} [%shared], {size};", f"@%first {copy}"]
+        return [*lines, f"@%first {_EXPECT} [%bar], {size};", f"@%first {copy}"]
 
     return Recipe(
-        Point(scenario, form, "bytes", size, "cycles" if alone else "B", 1 if alone else size),
+        Point(scenario, form, "bytes", size, "cycles" if alone else "B", 1 if alone else size, not alone),
         Launch(1 if alone else 0, 32, shared=_ROOM + max(_RING, size), field=max(_RING, size)),
         step,
         {sass: 1},
         _HELPERS,
         declare=_DECLARE,
         setup=_SETUP,
-        turned=() if alone else ("@%first mbarrier.arrive.shared::cta.b64 _, [%shared];", *_wait(999)),
+        turned=() if alone else _BEFORE,
+        finish=() if alone else _turn_before("LAST"),  # a block must not end under its copies
         steps=(4, 12),
+        trips=16 if alone else _TRIPS,
     )
 
 
@@ -133,7 +159,7 @@ def _across(size: int) -> Recipe:
 
 def _grouped(name: str, form: str, size: int, alone: bool) -> Recipe:
     """Copies out of shared memory, which a bulk group counts; the wait is for their writes."""
-    close = ["cp.async.bulk.commit_group;", "cp.async.bulk.wait_group 0;"]
+    close = ["cp.async.bulk.commit_group;", f"cp.async.bulk.wait_group {0 if alone else 1};"]
 
     def step(turn: int) -> list[str]:
         place = _slot(turn, size)
@@ -146,7 +172,7 @@ def _grouped(name: str, form: str, size: int, alone: bool) -> Recipe:
     return Recipe(
         Point(
             f"tma.{'latency' if alone else 'rate'}.bulk.{name}", form, "bytes", size, "cycles" if alone else "B",
-            1 if alone else size,
+            1 if alone else size, not alone,
         ),
         Launch(1 if alone else 0, 32, shared=_ROOM + max(_RING, size), field=max(_RING, size)),
         step,
@@ -155,14 +181,16 @@ def _grouped(name: str, form: str, size: int, alone: bool) -> Recipe:
         declare=_DECLARE,
         setup=_SETUP,
         turned=() if alone else tuple(close),
+        finish=("cp.async.bulk.wait_group 0;",),
         steps=(4, 12),
+        trips=16 if alone else _TRIPS,
     )  # fmt: skip
 
 
 def _tensor(rows: int, columns: int, alone: bool) -> Recipe:
     """Boxes of `rows` rows of `columns` 4-byte elements, side by side in rows of 4 KiB."""
     size = rows * columns * 4
-    copy = f"{_TENSOR} [%to], [%map, {{%x, %y}}], [%shared];"
+    copy = f"{_TENSOR} [%to], [%map, {{%x, %y}}], [%bar];"
     plain = _counted(
         f"tma.{'latency' if alone else 'rate'}.tensor.2d.{columns * 4}B",
         _TENSOR,
@@ -202,7 +230,7 @@ def _cp_async(size: int, cache: str, *, alone: bool) -> Recipe:
     return Recipe(
         Point(
             f"async.{'latency' if alone else 'rate'}.cp.async.{cache}", form, "bytes a thread", size,
-            "cycles" if alone else "B", 1 if alone else threads * size,
+            "cycles" if alone else "B", 1 if alone else threads * size, not alone,
         ),
         Launch(1 if alone else 0, threads, shared=12 * threads * size, field=12 * threads * size),
         step,
@@ -210,7 +238,8 @@ def _cp_async(size: int, cache: str, *, alone: bool) -> Recipe:
         _HELPERS,
         declare=_DECLARE,
         setup=(f"mad.lo.u32 %to, %thread, {size}, %shared;", f"mad.wide.u32 %from, %thread, {size}, %field;"),
-        turned=() if alone else ("cp.async.wait_all;",),
+        turned=() if alone else ("cp.async.commit_group;", "cp.async.wait_group 1;"),
+        finish=("cp.async.wait_all;",),
         steps=(4, 12),
-        trips=32,
+        trips=_TRIPS,
     )  # fmt: skip

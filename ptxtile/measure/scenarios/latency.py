@@ -22,7 +22,7 @@ _CACHED = tuple(_KIB << n for n in (2, 4, 5, 6, 7, 8, 9, 10)) + tuple(
     _MIB << n for n in (1, 2, 3, 4, 5, 6, 8, 10)
 )
 _BEYOND = tuple(_KIB << n for n in (2, 6, 9, 10)) + tuple(_MIB << n for n in (2, 3, 4, 5, 6, 8, 10))
-_SHARED = tuple(_KIB << n for n in (0, 5, 7))
+_SHARED = tuple(_KIB << n for n in (2, 5, 7))
 _MULTIPLIER, _INCREMENT = 1664525, 1013904223  # of a congruence that visits every cell of a power of two
 
 
@@ -34,7 +34,11 @@ def recipes() -> Iterator[Recipe]:
         yield _global("memory.latency.global.cg", "ld.global.cg.b64", size)
     for size in _SHARED:
         yield _shared("memory.latency.shared", "ld.shared.b32", size, 1)
+    yield _indexed("memory.latency.global.indexed", "ld.global.b32", 4 * _KIB)
+    yield _indexed("memory.latency.global.indexed", "ld.global.b32", 64 * _KIB)
+    yield _indexed("memory.latency.shared.indexed", "ld.shared.b32", 4 * _KIB)
     for cluster in (2, 4, 8):
+        yield _distributed(cluster)
         yield _shared("memory.latency.distributed", "ld.shared::cluster.b32", 32 * _KIB, cluster)
 
 
@@ -115,4 +119,63 @@ def _shared(scenario: str, form: str, size: int, cluster: int) -> Recipe:
         finish=("@%never st.global.u32 [%out], %x;", *meet),
         steps=(16, 48),
         start=meet or ("bar.sync 0;",),
+    )
+
+
+def _indexed(scenario: str, form: str, size: int) -> Recipe:
+    """Cells that hold the number of the next one, as arrays do: the chain has the computation of its address."""
+    cells, shared = size // STRIDE, "shared" in form
+    base = "%shared" if shared else "%field"
+    where = f"mad{'.lo' if shared else '.wide'}.u32 %cell, %index, {STRIDE}, {base};"
+    space = "shared" if shared else "global"
+    write = [*_next(cells), where, f"st.{space}.b32 [%cell], %after;"]
+    read = [where, f"{form} %x, [%cell];", "mad.lo.u32 %acc, %x, %zero, %acc;"]
+    return Recipe(
+        Point(scenario, form, "bytes", size, "cycles", 1),
+        Launch(1, 32, shared=size if shared else 0, field=0 if shared else size),
+        lambda turn: [where.replace("%index", "%x"), f"{form} %x, [%cell];"],
+        {"LDS" if shared else "LDG.E": 1},
+        frozenset(["IMAD", "LEA", "IADD3"]),
+        declare=(
+            f".reg .u{32 if shared else 64} %cell;",
+            ".reg .u32 %index, %after, %x;",
+            ".reg .pred %more;",
+        ),
+        setup=(*_walk("WRITE", cells, write), "membar.gl;", *_walk("READ", cells, read), "mov.u32 %x, 0;"),
+        finish=("@%never st.global.u32 [%out], %x;",),
+        steps=(16, 48),
+    )
+
+
+def _distributed(cluster: int) -> Recipe:
+    """As of shared memory, by generic addresses, which are what the hardware takes: nothing stands beside the load."""
+    cells, form = 32 * _KIB // STRIDE, "ld.b64"
+    write = [
+        *_next(cells),
+        f"mad.lo.u32 %cell, %index, {STRIDE}, %shared;",
+        f"mad.wide.u32 %x, %after, {STRIDE}, %mine;",
+        "st.shared.b64 [%cell], %x;",
+    ]
+    return Recipe(
+        Point("memory.latency.distributed.generic", form, "blocks of the cluster", cluster, "cycles", 1),
+        Launch(cluster, 32, cluster, shared=32 * _KIB),
+        lambda turn: [f"{form} %x, [%x];"],
+        {"LD.E.64": 1},
+        declare=(".reg .u32 %index, %after, %cell;", ".reg .u64 %x, %mine;", ".reg .pred %more;"),
+        setup=(
+            "cvt.u64.u32 %x, %shared;",
+            "cvta.shared.u64 %x, %x;",
+            "mapa.u64 %mine, %x, %rank;",
+            *_walk("WRITE", cells, write),
+            *MEET,
+            "mov.u32 %after, %cluster_nctarank;",
+            "add.u32 %index, %rank, 1;",
+            "rem.u32 %index, %index, %after;",
+            "cvt.u64.u32 %x, %shared;",
+            "cvta.shared.u64 %x, %x;",
+            "mapa.u64 %x, %x, %index;",
+        ),
+        finish=("cvt.u32.u64 %acc, %x;", "@%never st.global.u32 [%out], %acc;", *MEET),
+        steps=(16, 48),
+        start=MEET,
     )

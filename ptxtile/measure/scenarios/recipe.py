@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from ptxtile.measure.plan import Launch, Point
 from ptxtile.measure.values import offset
 
-__all__ = ["MEET", "Recipe", "Step", "size_name", "text"]
+__all__ = ["MEET", "Recipe", "Step", "place_name", "size_name", "text"]
 
 MEET = ("barrier.cluster.arrive.aligned;", "barrier.cluster.wait.aligned;")
 """Statements at which all threads of a cluster meet."""
@@ -65,8 +65,12 @@ class Recipe:
     @property
     def name(self) -> str:
         """The scenario and its point: "memory.latency.global.ca/64KiB"."""
-        at = size_name(self.point.at) if self.point.axis == "bytes" else f"{self.point.at:g}"
-        return f"{self.point.scenario}/{at}"
+        return f"{self.point.scenario}/{place_name(self.point.axis, self.point.at)}"
+
+
+def place_name(axis: str, at: float) -> str:
+    """A place on an axis: bytes with their unit, else the number."""
+    return size_name(at) if axis == "bytes" else f"{at:.12g}"
 
 
 def size_name(size: float) -> str:
