@@ -178,10 +178,8 @@ def _scalar(trace: Trace, form: Form, slot: Slot, value: Scalar) -> Converted:
                 True,
             )
         word = literal(dtype, value.value)
-        wants_float = slot.type in (".f32", ".f64")
-        if slot.immediate and isinstance(word, Float) == wants_float:
-            return word
-        return Constant(dtype, word)
+        kind = f"f{word.width}" if isinstance(word, Float) else "int"
+        return word if slot.immediate and kind in slot.literals else Constant(dtype, word)
     trace.live(value, form.spelling)
     if slot.role != "in" and not value.mutable:
         raise Mismatch(
@@ -202,7 +200,7 @@ def _group(trace: Trace, form: Form, slot: Slot, value: object) -> Converted:
         raise Mismatch("")
     element = Slot(
         slot.name, slot.role, "value", slot.type, slot.carrier, slot.registers, immediate=slot.immediate,
-        sink=slot.sink, register=slot.register,
+        sink=slot.sink, register=slot.register, literals=slot.literals,
     )  # fmt: skip
     return Group("{", tuple(convert(trace, form, element, item) for item in value))
 
