@@ -13,6 +13,7 @@ __all__ = ["TiledFields", "encode_tiled"]
 
 _INTERLEAVE = {0: "NONE", 16: "16B", 32: "32B"}
 _SWIZZLE = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
+_ATOMS = {0: "", 1: "_ATOM_32B", 2: "_ATOM_32B_FLIP_8B", 3: "_ATOM_64B"}
 _PROMOTION = {0: "NONE", 64: "L2_64B", 128: "L2_128B", 256: "L2_256B"}
 _FILL = {False: "NONE", True: "NAN_REQUEST_ZERO_FMA"}
 _BYTES = 128
@@ -29,6 +30,7 @@ class TiledFields:
     interleave, swizzle, l2_promotion    in bytes, 0 for none
     nan          fill with NaN outside the tensor
     corners      of im2col: (lower, upper) of the bounding box of pixels; the box is (channels, pixels). None for tiles
+    atomicity    of a swizzle of 128 bytes: 0 16 bytes, 1 32, 2 32 with exchanged halves, 3 64
     """
 
     element: int
@@ -41,6 +43,7 @@ class TiledFields:
     l2_promotion: int
     nan: bool
     corners: tuple[Sequence[int], Sequence[int]] | None = None
+    atomicity: int = 0
 
 
 def encode_tiled(fields: TiledFields, address: int, ordinal: int) -> bytes:
@@ -74,7 +77,7 @@ def encode_tiled(fields: TiledFields, address: int, ordinal: int) -> bytes:
             *box,
             [cuda.cuuint32_t(stride) for stride in fields.element_strides],
             enum("Interleave", f"CU_TENSOR_MAP_INTERLEAVE_{_INTERLEAVE[fields.interleave]}"),
-            enum("Swizzle", f"CU_TENSOR_MAP_SWIZZLE_{_SWIZZLE[fields.swizzle]}"),
+            enum("Swizzle", f"CU_TENSOR_MAP_SWIZZLE_{_SWIZZLE[fields.swizzle]}{_ATOMS[fields.atomicity]}"),
             enum("L2promotion", f"CU_TENSOR_MAP_L2_PROMOTION_{_PROMOTION[fields.l2_promotion]}"),
             enum("FloatOOBfill", f"CU_TENSOR_MAP_FLOAT_OOB_FILL_{_FILL[fields.nan]}"),
         )

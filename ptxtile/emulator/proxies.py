@@ -202,7 +202,7 @@ class Proxies:
         position: int | None,
         agent: int = -1,
     ) -> None:
-        """Stop if a reading of these bytes is not known to be over; forget those that are. `agent`: of the writing work."""
+        """Stop if a reading of these bytes is not over; forget those that are. `agent`: of the writing work."""
         first, last = int(offsets.min()) >> 2, int(offsets.max()) + width - 1 >> 2
         found = [
             (key, reading)

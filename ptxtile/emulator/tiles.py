@@ -18,6 +18,10 @@ Offsets = NDArray[np.int64]
 CHUNK = 16
 MASKS = {0: 0, 32: 0x10, 64: 0x30, 128: 0x70}
 """By the swizzle's span in bytes: the address bits that change. Those three bits higher are added to them."""
+WIDE = 128
+"""Pixels of im2col::w::128."""
+FLIPPED = 2
+"""The swizzle atomicity that exchanges the halves of 16 bytes in every other line of 128."""
 NAN_PATTERN = b"\xf7\x7f"
 """What fills elements outside the tensor that are to be NaN."""
 
@@ -92,6 +96,42 @@ def _row_tile(map_: TiledMap, first: int, rows: Offsets, present: NDArray[np.boo
     low = min(max(-first, 0), map_.box[0])
     high = max(min(map_.box[0], map_.extents[0] - first), low)
     return Tile(rows + first * unit, present, low * unit, high * unit, map_.box[0] * unit)
+
+
+def column_tile(map_: TiledMap, coordinates: Sequence[int], halo: int, move: int, wide: bool) -> Tile:
+    """Pixels along the width alone (im2col::w), one image after the other, and `halo` more after the last.
+
+    move   by which the first pixel and the bounding box are moved
+    wide   im2col::w::128: 128 pixels, and a halo after every 32
+    """
+    assert map_.im2col is not None
+    step, extent = map_.element_strides[1], map_.extents[1]
+    first, last = map_.im2col.lower[0] + move, extent - 1 + map_.im2col.upper[0] + move
+    at, image, fixed = coordinates[1] + move, coordinates[-1], coordinates[2:-1]
+    count = WIDE if wide else map_.box[1]
+    places: list[tuple[int, ...]] = []
+    for i in range(count):
+        places.append((at, *fixed, image))
+        if i == count - 1 or (wide and i % 32 == 31):
+            places.extend((at + step * (j + 1), *fixed, image) for j in range(halo))
+        at += step
+        if at > last:
+            at, image = first, image + 1
+    rows = [sum(x * stride for x, stride in zip(place, map_.strides)) for place in places]
+    present = [all(0 <= x < most for x, most in zip(place, map_.extents[1:])) for place in places]
+    return _row_tile(map_, coordinates[0], np.array(rows, np.int64), np.array(present), map_.itemsize)
+
+
+def pieces(address: int, size: int, swizzle: int, atomicity: int) -> tuple[Offsets, int]:
+    """Where the pieces of a tile go, in the tile's order, and their bytes: `chunks`, whatever the swizzle keeps
+    together."""
+    if atomicity == FLIPPED:
+        places = address + np.arange(0, size, CHUNK // 2, dtype=np.int64)
+        return places ^ (places >> 2 & 0x60) ^ (places >> 4 & 8), CHUNK // 2
+    if not atomicity:
+        return chunks(address, size, swizzle), CHUNK
+    places = address + np.arange(0, size, CHUNK, dtype=np.int64)
+    return places ^ (places >> 2 & 0x60 if atomicity == 1 else places >> 1 & 0x40), CHUNK
 
 
 def chunks(address: int, size: int, swizzle: int) -> Offsets:

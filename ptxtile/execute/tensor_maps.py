@@ -45,6 +45,7 @@ def encode(what: object, map_: TiledMap, address: int, ordinal: int) -> bytes:
         map_.l2_promotion,
         map_.nan,
         None if map_.im2col is None else (map_.im2col.lower, map_.im2col.upper),
+        map_.atomicity,
     )
     made = driver.encode_tiled(fields, address, ordinal)
     with _lock:

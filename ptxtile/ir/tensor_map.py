@@ -16,7 +16,7 @@ The GPU's encoding is the driver's secret (`cuTensorMapEncodeTiled`). The emulat
     64      4 x 8      strides in bytes of dimensions 1, 2, …
     96      5 x 2      box extents, innermost first
     106     1          1 if it is a map of pixels (im2col), 0 of tiles
-    107     1          zero
+    107     1          swizzle atomicity, as tensormap.replace numbers it
     108     3 x 2      im2col: lower corner of the bounding box, innermost first
     114     3 x 2      im2col: upper corner
     120     8          zeros
@@ -35,7 +35,7 @@ __all__ = ["BYTES", "ELEMENTS", "Im2col", "Mapped", "TiledMap", "element_of"]
 
 BYTES = 128
 _MAGIC = b"PTXT"
-_FORMAT = struct.Struct("<4sBBBBHB5BQ5Q4Q5HBx6h8x")
+_FORMAT = struct.Struct("<4sBBBBHB5BQ5Q4Q5HBB6h8x")
 _GREATEST_BOX = 256
 _GREATEST_COLUMN = 1024
 _GREATEST_RANK = 5
@@ -97,6 +97,8 @@ class TiledMap:
     l2_promotion     0, 64, 128 or 256 bytes: what an access brings into L2 at least
     nan              what lies outside the tensor reads as NaN instead of zero
     im2col           the bounding box of pixels, None for a map of tiles
+    atomicity        what a swizzle of 128 bytes keeps together: 0 16 bytes, 1 32 bytes, 2 the same with the
+                     halves of 16 bytes exchanged in every other line, 3 64 bytes
     """
 
     element: str
@@ -109,6 +111,7 @@ class TiledMap:
     l2_promotion: int = 0
     nan: bool = False
     im2col: Im2col | None = None
+    atomicity: int = 0
 
     @property
     def rank(self) -> int:
@@ -167,6 +170,7 @@ class TiledMap:
             *_filled(self.strides, 4),
             *_filled(self.box, 5),
             self.im2col is not None,
+            self.atomicity,
             *_filled(self.im2col.lower if self.im2col else (), 3),
             *_filled(self.im2col.upper if self.im2col else (), 3),
         )
@@ -182,7 +186,7 @@ class TiledMap:
             raise LayoutError(f"a tensor map of rank {rank} with element type {element} is none")
         pixels = None
         if fields[27]:
-            pixels = Im2col(fields[28 : 28 + rank - 2], fields[31 : 31 + rank - 2])
+            pixels = Im2col(fields[29 : 29 + rank - 2], fields[32 : 32 + rank - 2])
         made = cls(
             ELEMENTS[element],
             fields[13 : 13 + rank],
@@ -194,6 +198,7 @@ class TiledMap:
             promotion,
             bool(nan),
             pixels,
+            fields[28],
         )
         return made, fields[12]
 
@@ -229,6 +234,10 @@ def _check_options(what: str, made: TiledMap) -> None:
         raise LayoutError(f"{what}: a tensor map has one to five dimensions, not {made.rank}")
     if made.interleave and made.rank < 3:
         raise LayoutError(f"{what}: an interleaved map has at least three dimensions, not {made.rank}")
+    if made.atomicity not in range(4) or (made.atomicity and made.swizzle != 128):
+        raise LayoutError(
+            f"{what}: a swizzle atomicity is 0, or 1 to 3 with swizzle=128, not {made.atomicity} with {made.swizzle}"
+        )
     if made.interleave == 32 and made.swizzle != 32:
         raise LayoutError(f"{what}: interleave=32 goes with swizzle=32 alone, not {made.swizzle}")
     if made.nan and made.element not in _FLOATS:

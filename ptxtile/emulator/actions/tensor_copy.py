@@ -18,7 +18,17 @@ from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.report import fault
 from ptxtile.emulator.spaces import Part
 from ptxtile.emulator.step import Run
-from ptxtile.emulator.tiles import CHUNK, NAN_PATTERN, Tile, chunks, gathered_tile, pixel_tile, tile_of
+from ptxtile.emulator.tiles import (
+    CHUNK,
+    FLIPPED,
+    NAN_PATTERN,
+    Tile,
+    column_tile,
+    gathered_tile,
+    pieces,
+    pixel_tile,
+    tile_of,
+)
 from ptxtile.emulator.transfer import Bytes, Combine, Source, Target, Transfer, barrier_of
 from ptxtile.emulator.widths import Bits
 from ptxtile.errors import LayoutError
@@ -42,7 +52,7 @@ class Plan:
     barrier: Locate | None
     mask: Read | None
     operation: str
-    pixels: bool
+    pixels: str
     offsets: tuple[Read, ...]
 
 
@@ -64,7 +74,7 @@ def _plan(program: Program, site: Site) -> Plan:
         address_reader(program, site, operands["mbar"]) if "mbar" in operands else None,
         reader(program, site, operands["cta_mask"], ".u16") if "cta_mask" in operands else None,
         next((m for m in modifiers if m in OPERATIONS), ""),
-        any(m.startswith(".im2col") for m in modifiers),
+        next((m for m in modifiers if m.startswith(".im2col")), ""),
         tuple(reader(program, site, part, ".u16") for part in scalars(operands["offsets"]))
         if "offsets" in operands
         else (),
@@ -93,13 +103,12 @@ def _one(plan: Plan, lanes: Lanes) -> None:
             f"the emulator cannot copy tiles of a tensor that is interleaved by {map_.interleave} bytes yet"
         )
         raise fault("unsupported", text, lanes, 0)
-    if plan.pixels != (map_.im2col is not None):
+    if bool(plan.pixels) != (map_.im2col is not None):
         text = "a tensor map of pixels goes with .im2col, a map of tiles without"
         raise fault("tensor-map", f"tensor map: {text}", lanes, 0)
     place = [int(_defined(lanes, read).astype(np.uint32).view(np.int32)[0]) for read in plan.coordinates]
     if plan.pixels:
-        moved = [int(_defined(lanes, read)[0]) for read in plan.offsets] or [0] * (map_.rank - 2)
-        tile = pixel_tile(map_, place, moved)
+        tile = _pixels(plan, lanes, map_, place)
     else:
         tile = gathered_tile(map_, place[0], place[1:]) if plan.by_row else tile_of(map_, place)
     if plan.shared is None:
@@ -109,6 +118,18 @@ def _one(plan: Plan, lanes: Lanes) -> None:
     else:
         _check_store(plan, lanes, place)
         _store(plan, lanes, map_, base, tile)
+
+
+def _pixels(plan: Plan, lanes: Lanes, map_: TiledMap, place: list[int]) -> Tile:
+    moved = [int(_defined(lanes, read)[0]) for read in plan.offsets]
+    if not plan.pixels.startswith(".im2col::w"):
+        return pixel_tile(map_, place, moved or [0] * (map_.rank - 2))
+    if not map_.swizzle or map_.atomicity == FLIPPED:
+        text = (
+            f"tensor map: {plan.pixels} takes a map with a swizzle, one that exchanges no halves of 16 bytes"
+        )
+        raise fault("tensor-map", text, lanes, 0)
+    return column_tile(map_, place, moved[0], moved[1], plan.pixels.endswith("::128"))
 
 
 def _check_store(plan: Plan, lanes: Lanes, place: list[int]) -> None:
@@ -165,19 +186,19 @@ def _load(plan: Plan, lanes: Lanes, map_: TiledMap, base: int, tile: Tile) -> No
     )
     for part, counter in found:
         assert counter is not None
-        offsets = _shared_chunks(part, map_, tile)
-        targets.append(
-            Target(part.store, offsets, CHUNK, cta=cta_of(part), barrier=barrier_of(counter), size=tile.size)
-        )
+        offsets, unit = _shared_pieces(part, map_, tile)
+        counted = barrier_of(counter)
+        targets.append(Target(part.store, offsets, unit, cta=cta_of(part), barrier=counted, size=tile.size))
     Transfer(lanes, source, targets, "mbarrier").start()
 
 
-def _shared_chunks(part: Part, map_: TiledMap, tile: Tile) -> NDArray[np.int64]:
-    """Offsets in the store of the chunks of a tile in shared memory; the swizzle goes by their shared addresses."""
+def _shared_pieces(part: Part, map_: TiledMap, tile: Tile) -> tuple[NDArray[np.int64], int]:
+    """Offsets in the store of the pieces of a tile in shared memory, and their bytes; the swizzle goes by their shared
+    addresses."""
     stride = part.lanes.wave.spaces.shared_stride
     cta, inside = divmod(int(part.offsets[0]), stride)
-    places = chunks(windows.SHARED_START + inside, tile.size, map_.swizzle)
-    return places - windows.SHARED_START + cta * stride
+    places, unit = pieces(windows.SHARED_START + inside, tile.size, map_.swizzle, map_.atomicity)
+    return places - windows.SHARED_START + cta * stride, unit
 
 
 def _global_source(lanes: Lanes, map_: TiledMap, base: int, tile: Tile) -> Source:
@@ -210,7 +231,10 @@ def _global_source(lanes: Lanes, map_: TiledMap, base: int, tile: Tile) -> Sourc
 def _store(plan: Plan, lanes: Lanes, map_: TiledMap, base: int, tile: Tile) -> None:
     assert plan.shared is not None
     part = whole(lanes, plan.shared_space, plan.shared(lanes), tile.size, "copies", ALIGNMENT)
-    offsets = _shared_chunks(part, map_, tile)
+    if map_.atomicity == FLIPPED:
+        text = "tensor map: a swizzle that exchanges halves of 16 bytes is for copies to shared memory"
+        raise fault("tensor-map", text, lanes, 0)
+    offsets, _ = _shared_pieces(part, map_, tile)
     store = part.store
 
     def take() -> tuple[Bytes, Bytes | None]:

@@ -28,6 +28,7 @@ CHOICES: dict[str, tuple[object, ...]] = {
     "swizzle_mode": SWIZZLES,
     "interleave_layout": INTERLEAVES,
     "fill_mode": (False, True),
+    "swizzle_atomicity": (0, 1, 2, 3),
 }
 
 
@@ -99,6 +100,8 @@ def _chosen(map_: TiledMap, field: str, value: int) -> TiledMap:
         return replace(map_, swizzle=SWIZZLES[value])
     if field == "interleave_layout":
         return replace(map_, interleave=INTERLEAVES[value])
+    if field == "swizzle_atomicity":
+        return replace(map_, atomicity=value)
     return replace(map_, nan=bool(value))
 
 
