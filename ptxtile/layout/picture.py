@@ -70,6 +70,12 @@ class Picture:
     legend: tuple[str, ...]
 
 
+def _extents(extents: Sequence[int]) -> tuple[int, ...]:
+    """Extents to draw: those of 1 would only cut a matrix into slices."""
+    wide = tuple(extent for extent in extents if extent != 1)
+    return wide if len(extents) > 2 and len(wide) >= 2 else tuple(extents)
+
+
 def picture(
     layout: object,
     shape: Sequence[int] | None = None,
@@ -78,7 +84,7 @@ def picture(
     access: int | None = None,
     along: int = 0,
 ) -> Picture:
-    """The cells of a layout seen in `shape` (by default its extents).
+    """The cells of a layout seen in `shape` (by default its extents, without those of 1 beyond two).
 
     bits    the width of an element, by which banks are counted; by default 32, or for a swizzle the width at which
             its unit is 16 bytes
@@ -89,7 +95,7 @@ def picture(
     not in memory.
     """
     known = as_layout(layout)
-    dims = known.extents if shape is None else checked_shape(shape, known.size())
+    dims = _extents(known.extents) if shape is None else checked_shape(shape, known.size())
     size = math.prod(dims)
     if size > MOST_CELLS:
         raise LayoutError(

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import ptxtile as pt
 from ptxtile import ComposeLayout, LayoutError, R, S, TCol, TileLayout, TLane, laneid, warpid
 from ptxtile.layout import draw
 from ptxtile.layout.banks import bank_conflicts
@@ -31,6 +32,13 @@ def luminance(colour: str) -> float:
 def contrast(one: str, other: str) -> float:
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+
+def test_extents_of_one_make_no_slices():
+    layout = pt.shared_layout((8, 64), pt.float16, 128)
+    assert layout.svg() == layout.svg((8, 64))
+    assert S[8, 1, 4].svg() == S[8, 1, 4].svg((8, 4))
+    assert S[1, 8].svg() != S[1, 8].svg((8,))
 
 
 def test_a_cell_says_who_owns_it_and_where_it_lies() -> None:
