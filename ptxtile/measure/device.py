@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxtile import driver
-from ptxtile.measure.memory import CELLS
+from ptxtile.measure.memory import CELLS, cells
 from ptxtile.measure.plan import Batch, Case, Launch, Rate, batches, image_of
 from ptxtile.measure.values import image
 
@@ -85,8 +85,8 @@ class _Ground:
 
     @property
     def cells(self) -> int:
-        """Where the cells of pointer chases begin, on a boundary of 64 KiB."""
-        return -(-self.room.address // _BOUNDARY) * _BOUNDARY
+        """Where the cells of pointer chases begin, on a boundary of their size."""
+        return -(-self.room.address // CELLS) * CELLS
 
 
 def _ground(ordinal: int) -> _Ground:
@@ -95,11 +95,12 @@ def _ground(ordinal: int) -> _Ground:
     held = ctypes.create_string_buffer(data, len(data))
     driver.copy_to_device(operands.address, ctypes.addressof(held), len(data), ordinal=ordinal)
     times = driver.DeviceBuffer(_SLOT * 256, ordinal)
-    room = driver.DeviceBuffer(CELLS + _BOUNDARY, ordinal)
+    room = driver.DeviceBuffer(2 * CELLS, ordinal)
     made = _Ground(operands, times, room, ordinal, _Spare(ordinal), _Spare(ordinal))
     driver.fill(made.cells, 0, CELLS, ordinal=ordinal)
-    cell = (ctypes.c_uint64 * 2)(made.cells, made.cells)
-    driver.copy_to_device(made.cells, ctypes.addressof(cell), 16, ordinal=ordinal)
+    chased = cells(made.cells)
+    ring = ctypes.create_string_buffer(chased, len(chased))
+    driver.copy_to_device(made.cells, ctypes.addressof(ring), len(chased), ordinal=ordinal)
     driver.synchronize(ordinal)
     return made
 

@@ -120,7 +120,7 @@ class _Writer:
         written = []
         for index, operand in enumerate(self.signature.operands):
             if operand.kind == "address":
-                written.append(f"[{given[index][0]}]" if index in given else memory.address(operand))
+                written.append(self.address(operand, given.get(index), turn))
                 continue
             literal = immediate(operand, self.form.opcode)
             if operand.role == "out":
@@ -137,6 +137,14 @@ class _Writer:
                 text += "." + {"hxy": "h10", "bxyzw": "b3210"}.get(operand.selector[0], operand.selector[0])
             written.append(f"{{{text}}}" if braces else text)
         return f"{self.form.spelling} {', '.join(written)};"
+
+    def address(self, operand: Operand, given: tuple[str, ...] | None, turn: int) -> str:
+        """An address: a link of the chain if it is given."""
+        if given is None:
+            return memory.address(operand, turn)
+        assert self.signature is not None
+        result = next(each for each in self.signature.operands if each.role == "out")
+        return memory.chased(result, given[0], operand.space)
 
     def linked(self, link: Link, source: str, target: str, turn: int, chain: int) -> list[str]:
         names = {"s": source, "d": target}
@@ -199,7 +207,11 @@ class _Chain:
         if way.kind == "chase":
             operands = writer.signature.operands
             result = next(each for each in operands if each.role == "out")
-            after = memory.next_address(operands[way.position], result, self.d, self.x[0], writer.register)
+            assert writer.form is not None
+            after = memory.next_address(
+                operands[way.position], result, self.d, self.x[0], writer.register,
+                transposed=".trans" in writer.form.modifiers,
+            )  # fmt: skip
             return [writer.instruction(self.d, {way.position: self.x}, turn), *after]
         assert writer.link is not None
         lines = self._carry([writer.instruction(self.d, {way.position: self.x}, turn)], self.d[0], turn)
@@ -248,9 +260,10 @@ def entry(name: str, form: Form | None, way: Way, shape: Shape, link_name: str =
                 else:
                     sink.append(f"@%never st.global.{carrier} [%mine], {register};")
     declarations = [f".reg .{carrier} %{carrier}_<{count}>;" for carrier, count in writer.counts.items()]
-    where = memory.DECLARATIONS, memory.OPENING
-    if writer.signature is None or not any(each.kind == "address" for each in writer.signature.operands):
-        where = "", ""
+    where = "", ""
+    if form and writer.signature and any(each.kind == "address" for each in writer.signature.operands):
+        result = next(each for each in writer.signature.operands if each.role == "out")
+        where = memory.DECLARATIONS, memory.opening(memory.ring_place(form, result))
     return _ENTRY.format(
         name=name,
         threads=32 if way.kind == "chase" else 1024,

@@ -30,6 +30,9 @@ __all__ = ["LINKS", "prepare_batch"]
 LINKS = tuple(f"link.opaque.{carrier}" for carrier in ("b16", "b32", "f32", "b64", "f64"))
 _WAYS = 8
 _PROBE = (4, 8)
+_CHASED = 32
+"""Turns of a chase's loop: enough to meet lines of the second-level cache at all distances."""
+
 _LIMIT = 400
 """SASS instructions a step at most."""
 
@@ -147,7 +150,8 @@ def _references(each: _Try, proof: Mapping[str, float]) -> tuple[str, ...]:
     link = link_of(each.form, each.way, each.spelling)
     named = link.references if link else ()
     if each.way.kind == "chase":
-        named = memory.references(each.form.signatures[each.way.signature])
+        signature = each.form.signatures[each.way.signature]
+        named = memory.references(signature, transposed=".trans" in each.form.modifiers)
     seen = {"lop3.b32": "LOP3.LUT"}
     return tuple(name for name in named if name == DECLARED or seen.get(name, "PRMT") in proof)
 
@@ -155,8 +159,9 @@ def _references(each: _Try, proof: Mapping[str, float]) -> tuple[str, ...]:
 def _case(each: _Try, name: str, shapes: Sequence[Shape], code: Code) -> Case | str:
     rates: list[Rate | None] = []
     notes = []
-    for first, trips in ((0, 8), (2, 16)):
-        if each.way.kind == "chase" and first:
+    chase = each.way.kind == "chase"
+    for first, trips in ((0, _CHASED if chase else 8), (2, 16)):
+        if chase and first:
             rates.append(None)
             continue
         steps = shapes[first + 1].unroll - shapes[first].unroll
@@ -168,7 +173,7 @@ def _case(each: _Try, name: str, shapes: Sequence[Shape], code: Code) -> Case | 
             rates.append(None)
         else:
             rates.append(Rate(f"{name}_{first}", f"{name}_{first + 1}", steps, chains, trips, proof))
-    if rates[0] is not None and rates[1] is None and each.way.kind != "chase":
+    if rates[0] is not None and rates[1] is None and not chase:
         # Neighbouring chains were merged (two scalars into a pair, say): one chain a thread, and warps enough.
         rates[1] = replace(rates[0], trips=16)
     if rates == [None, None]:
