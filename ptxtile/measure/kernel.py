@@ -70,10 +70,10 @@ class _Writer:
         name = self.register(carrier)
         where = f"[%mine+{offset(pattern, number, max(bits(carrier) // 8, 4))}]"
         if carrier == "pred":
-            number = self.register("b32")
+            word = self.register("b32")
             self.preamble += [
-                f"ld.global.b32 {number}, {where};",
-                f"setp.ne.s32 {name}, {number}, 0;",
+                f"ld.global.b32 {word}, {where};",
+                f"setp.ne.s32 {name}, {word}, 0;",
                 f"vote.sync.any.pred {name}, {name}, 0xffffffff;",  # no comparison to merge with the instruction
             ]
         else:

@@ -26,8 +26,8 @@ _HELPERS = frozenset(
 )
 _BOTH = (1, 2, 4, 8, 16, 32, _THREADS)
 _FEW = (1, 32, _THREADS)
-# spelling, SASS, points, carrier
-_SHARED = (
+_Row = tuple[str, str, tuple[int, ...], str]  # spelling, SASS, points, carrier
+_SHARED: tuple[_Row, ...] = (
     ("atom.shared.add.u32", "ATOMS", _BOTH, "b32"),
     ("atom.shared.cas.b32", "ATOMS", _BOTH, "b32"),
     ("atom.shared.exch.b32", "ATOMS", _FEW, "b32"),
@@ -36,7 +36,7 @@ _SHARED = (
     ("atom.shared.add.f32", "ATOMS", _FEW, "f32"),
     ("red.shared.add.u32", "ATOMS", _BOTH, "b32"),
 )
-_GLOBAL = (
+_GLOBAL: tuple[_Row, ...] = (
     ("atom.global.add.u32", "ATOMG", (*_BOTH, EVERYWHERE), "b32"),
     ("atom.global.cas.b32", "ATOMG", (*_BOTH, EVERYWHERE), "b32"),
     ("atom.global.exch.b32", "ATOMG", (*_FEW, EVERYWHERE), "b32"),
