@@ -87,12 +87,13 @@ def metadata(call: Call, given: object, repeats: int, k: int) -> list[list[Opera
 def selectors(call: Call, k: int) -> list[int]:
     """selector= of each K repeat."""
     value = call.parameters.get("selector", 0)
-    each = list(value) if isinstance(value, (tuple, list)) else [value] * k
-    for one in each:
+    found: list[int] = []
+    for one in value if isinstance(value, (tuple, list)) else [value] * k:
         if isinstance(one, bool) or not isinstance(one, int) or not 0 <= one <= 3:
             raise TileError(f"{call.form.spelling}: selector= is 0 to 3, or a tuple of them, not {value!r}")
-    if len(each) != k:
+        found.append(one)
+    if len(found) != k:
         raise TileError(
-            f"{call.form.spelling}: selector= has {len(each)} entries, and there are {k} K repeats"
+            f"{call.form.spelling}: selector= has {len(found)} entries, and there are {k} K repeats"
         )
-    return each
+    return found
