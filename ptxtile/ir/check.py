@@ -55,6 +55,7 @@ class _Check:
         self.target = target
         self.faults: list[Fault] = []
         self.spellings: set[str] = set()
+        self.old: Optional[tuple[str, int]] = None
         self.inside: dict[int, tuple[bool, tuple[int, ...]]] = {}
 
     def run(self) -> list[Diagnostic]:
@@ -108,6 +109,8 @@ class _Check:
             )
             return None
         own = known if self.target is None else facts.targets.get(module.target, known)
+        if not own.supported:
+            self.old = own.name, facts.ordinal[version]
         floor = facts.ordinal[known.since]
         if facts.ordinal[version] < facts.ordinal[own.since]:
             fault = Fault(
@@ -196,6 +199,8 @@ class _Check:
         ordinal = isa.target_facts().ordinal
         versions = isa.target_facts().versions
         first, removed = demand.targets.get(target), demand.removed.get(target)
+        if self._outlived(demand):
+            return False
         if first is None:
             message, hint = f"{demand.what} is not available on {target}", f"it needs {needs(demand)}"
         elif version < ordinal[first]:
@@ -207,6 +212,21 @@ class _Check:
             return False
         self.faults.append(Fault(message, self._spelled(position), hint))
         return True
+
+    def _outlived(self, demand: Demand) -> bool:
+        """Whether the module's own target, an old one, has what the target it is checked for has lost: what was removed
+        is judged by the target that the module names.
+        """
+        if self.old is None:
+            return False
+        name, version = self.old
+        ordinal = isa.target_facts().ordinal
+        first, removed = demand.targets.get(name), demand.removed.get(name)
+        return (
+            first is not None
+            and ordinal[first] <= version
+            and (removed is None or version < ordinal[removed])
+        )
 
     def _spaces(self, record: Instruction, signature: Signature, position: int) -> None:
         own = next((slot for slot in signature.slots.values() if slot in _SPACES), None)

@@ -175,3 +175,24 @@ def test_names_that_are_no_addresses() -> None:
     }
     told = {each.line - first: each.message for each in check_text(head + "\n".join(lines) + "\nret;\n}\n")}
     assert told == {place: message for place, message in enumerate(lines.values()) if message}
+
+
+@pytest.mark.parametrize(
+    ("head", "line", "told"),
+    [
+        (".version 1.4\n.target sm_10\n", "mad.f32 f1, f2, f3, f0;", []),
+        (".version 3.1\n.target sm_20\n", "mad.f32 f1, f2, f3, f0;", []),
+        (".version 3.2\n.target sm_20\n", "mad.f32 f1, f2, f3, f0;", ["mad.f32 is not available on sm_75"]),
+        (".version 7.0\n.target sm_60\n", "shfl.idx.b32 r0, r1, r2, r3;", []),
+        (
+            ".version 6.4\n.target sm_70\n",
+            "shfl.idx.b32 r0, r1, r2, r3;",
+            ["shfl.idx.b32 was removed from sm_75 in PTX ISA 6.4"],
+        ),
+    ],
+)
+def test_what_was_removed_is_judged_by_the_target_that_the_module_names(
+    head: str, line: str, told: list[str]
+) -> None:
+    text = f"{head}.entry k ()\n{{\n.reg .f32 f<4>;\n.reg .b32 r<4>;\n{line}\nret;\n}}\n"
+    assert [each.message for each in check_text(text, target="sm_75")] == told
