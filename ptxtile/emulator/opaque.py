@@ -51,12 +51,12 @@ class Image:
     @property
     def row_bytes(self) -> int:
         """Bytes of a row."""
-        return self.texels.shape[1] * self.sample_bytes
+        return int(self.texels.shape[1]) * self.sample_bytes
 
     @property
     def sample_bytes(self) -> int:
         """Bytes of a texel."""
-        return self.texels.shape[2] * self.texels.itemsize
+        return int(self.texels.shape[2]) * self.texels.itemsize
 
     @property
     def floating(self) -> bool:
@@ -196,7 +196,7 @@ def fetch(
     """Texels as numbers, (threads, 4): missing channels are 0, alpha 1; outside is the border."""
     texels = image.texels[rows, columns].astype(np.float64)
     if image.as_float:
-        top = float(np.iinfo(image.texels.dtype).max)
+        top = 2.0 ** (8 * image.texels.itemsize - (image.texels.dtype.kind == "i")) - 1
         texels = np.maximum((texels / top).astype(np.float32).astype(np.float64), -1.0)
     found = np.tile(np.array([0.0, 0.0, 0.0, 1.0]), (len(rows), 1))
     found[:, : texels.shape[1]] = texels

@@ -16,7 +16,8 @@ from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.memory import Addresses
 from ptxtile.emulator.operands import place_of, refuse_undefined
 from ptxtile.emulator.ordering import Strength
-from ptxtile.emulator.program import Place, Program, Site
+from ptxtile.emulator.placement import Place
+from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.report import fault, stop
 from ptxtile.emulator.step import Control
 from ptxtile.ir.operand import Operand, Symbol

@@ -90,7 +90,8 @@ def taken(lanes: Lanes, reads: list[Read], what: str) -> list[Bits]:
 def _targets(site: Site, operand: Operand, type_name: str) -> tuple[list[Write], Write | None]:
     resident = None
     if isinstance(operand, Pair):
-        operand, resident = operand.first, writer(site, operand.second, ".pred")
+        resident = writer(site, operand.second, ".pred")
+        operand = operand.first
     parts = operand.elements if isinstance(operand, Vector) else (operand,)
     return [writer(site, part, type_name) for part in parts], resident
 

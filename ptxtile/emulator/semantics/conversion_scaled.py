@@ -26,7 +26,7 @@ def belongs(call: Call, target: Kind, source: Kind) -> bool:
 
 def convert(call: Call, target: Kind, source: Kind, operands: list[Unsigned]) -> Array:
     """Two numbers to a pair; of two operands the first goes into the high lane."""
-    scale = np.float64(1.0)
+    scale: nf.Doubles = np.ones(1)
     if call.has(".scaled::n2::ue8m0"):
         scale = narrow.power(split(operands[-1].astype(np.uint16, copy=False), 8))
     if source.lanes == 1:
