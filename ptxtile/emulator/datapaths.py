@@ -60,10 +60,14 @@ def metadata_places(letter: str, rows: int, bits: int, selector: int) -> tuple[P
 
 
 def scale_places(count: int, vector: int, first: int) -> tuple[Places, Places, Places]:
-    """Of each scale factor of `count` rows or columns: lane, column, byte; (count, vector) each, `first` the id."""
+    """Of each scale factor of `count` rows or columns: lane, column, byte; (count, vector) each, `first` the id.
+
+    What does not fit into four bytes goes on behind the columns of 128 rows, or of 256.
+    """
     line = np.arange(count, dtype=np.int64)[:, None]
     byte = np.arange(vector, dtype=np.int64)[None, :] + first
-    lane, column, byte = np.broadcast_arrays(line % 32, line // 32, byte)
+    column = line // 32 + byte // 4 * (-(-count // 128) * 4)
+    lane, column, byte = np.broadcast_arrays(line % 32, column, byte % 4)
     return lane, column, byte
 
 

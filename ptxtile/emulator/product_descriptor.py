@@ -22,7 +22,10 @@ BITS = {"f16": 16, "tf32": 32, "f8f6f4": 8, "i8": 8, "mxf8f6f4": 8, "mxf4": 4, "
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the 32 bits say. `scale`: the type of the scale factors; `first`: the first byte of A's and of B's."""
+    """What the 32 bits say.
+
+    scale   the type of the scale factors     first   the first byte of A's and of B's     deep   K is 96
+    """
 
     m: int
     n: int
@@ -36,6 +39,7 @@ class Described:
     selector: int
     scale: str = ""
     first: tuple[int, int] = (0, 0)
+    deep: bool = False
 
 
 def described(bits: int, kind: str) -> Described | str:
@@ -48,8 +52,6 @@ def described(bits: int, kind: str) -> Described | str:
         if found is None:
             return f"bits {place} name no type of {name} that .kind::{kind} has"
     assert a is not None and b is not None and d is not None
-    if scaled and bits >> 31 & 1:
-        return "bit 31 asks for K = 96, whose scale factors' places the emulator does not know"
     scale = ("ue8m0" if bits >> 23 & 1 else "ue4m3") if scaled else ""
     if scale == "ue4m3" and kind != "mxf4nvf4":
         return f"bit 23 asks for scale factors of ue4m3, and .kind::{kind} has ue8m0"
@@ -66,6 +68,7 @@ def described(bits: int, kind: str) -> Described | str:
         0 if scaled else bits & 3,
         scale,
         (bits >> 29 & 3, bits >> 4 & 3) if scaled else (0, 0),
+        scaled and bool(bits >> 31 & 1),
     )
 
 
@@ -84,6 +87,8 @@ def shape_problem(found: Described, kind: str, ctas: int, stationary: bool, spar
         return (
             f"bit 2 says that A is {'sparse' if found.sparse else 'dense'}, and the instruction the opposite"
         )
+    if found.deep and (sparse or kind not in ("mxf4", "mxf4nvf4")):
+        return "bit 31 asks for K = 96, which dense A of .kind::mxf4 and .kind::mxf4nvf4 has"
     if any(found.transposed) and (kind in ("mxf4", "mxf4nvf4")):
         return f".kind::{kind} has no transposed matrices"
     return ""

@@ -20,13 +20,17 @@ PAIRED = 1
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """start, leading, stride: bytes. base: the pattern's phase, times 128 bytes. mode: of SPANS."""
+    """start, leading, stride: bytes. base: the pattern's phase, times 128 bytes. mode: of SPANS.
+
+    absolute: `leading` is the address where lines of 128 bytes that begin before go on.
+    """
 
     start: int
     leading: int
     stride: int
     base: int
     mode: int
+    absolute: bool = False
 
     @property
     def span(self) -> int:
@@ -34,19 +38,20 @@ class Descriptor:
         return SPANS[self.mode]
 
 
-def unpacked(bits: int) -> Descriptor | str:
-    """The fields of a 64-bit descriptor, or what is wrong with it."""
+def unpacked(bits: int, deep: bool = False) -> Descriptor | str:
+    """The fields of a 64-bit descriptor, or what is wrong with it. `deep`: for 48 bytes along k."""
     if bits >> 46 & 7 != 1:
         return f"bits 46 to 48 are {bits >> 46 & 7:#05b}; a matrix descriptor of tcgen05 has 0b001 there"
-    if bits >> 52 & 1:
-        return "bit 52 asks for an absolute leading address, which the emulator lacks"
-    mode = bits >> 61 & 7
+    mode, absolute = bits >> 61 & 7, bool(bits >> 52 & 1)
+    if absolute and not (deep and mode == 2):
+        return "bit 52 asks for an absolute leading address, which K = 96 with a swizzle of 128 bytes has"
     if mode not in SPANS:
         return f"bits 61 to 63 are {mode}; swizzles are 0, 1, 2, 4 and 6"
     field = (1 << 14) - 1
-    return Descriptor(
-        (bits & field) << 4, (bits >> 16 & field) << 4, (bits >> 32 & field) << 4, bits >> 49 & 7, mode
-    )
+    start, leading, stride = ((bits >> place & field) << 4 for place in (0, 16, 32))
+    if deep and mode == 2 and start % 128 > 80 and not absolute:
+        return "48 bytes cross the end of a line of 128 bytes, and bit 52 does not say where they go on"
+    return Descriptor(start, leading, stride, bits >> 49 & 7, mode, absolute)
 
 
 def _swizzled(places: Offsets, descriptor: Descriptor) -> Offsets:
@@ -61,7 +66,10 @@ def k_major(descriptor: Descriptor, rows: int, chunks: int) -> Offsets:
     row = np.arange(rows, dtype=np.int64)[:, None]
     chunk = np.arange(chunks, dtype=np.int64)[None, :]
     span = descriptor.span
-    if span:
+    if descriptor.absolute:
+        begun = descriptor.start % span + chunk * CHUNK
+        along = np.where(begun < span, chunk * CHUNK, begun - span + descriptor.leading - descriptor.start)
+    elif span:
         along = chunk * CHUNK % span + chunk * CHUNK // span * descriptor.leading
     else:
         along = chunk * descriptor.leading

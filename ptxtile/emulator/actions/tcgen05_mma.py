@@ -142,6 +142,11 @@ class Product:
             raise self._fault(f"the instruction descriptor {bits:#010x}: {problem}")
         return found
 
+    @property
+    def _chunks(self) -> int:
+        """Chunks of 16 bytes along k, of what A stores."""
+        return 3 if self.made.deep else 2
+
     # --- where everything lies ----------------------------------------------------------------------------------------
     def _cells(self, cta: int, name: str, lane: NDArray[np.int64], column: NDArray[np.int64]) -> Cells:
         """Cells from the address of an operand on, checked."""
@@ -167,17 +172,18 @@ class Product:
                 raise self._fault(f".ashift takes M 128 or 256, not {self.made.m}")
             if self.plan.shifted:
                 lane = np.minimum(lane + 1, 127)
-            return self._cells(cta, "a_tmem", lane[:, None], np.arange(8, dtype=np.int64)[None, :])
-        return self._shared(cta, "a_desc", self.rows, 2, self.made.a, self.made.transposed[0])
+            words = np.arange(4 * self._chunks, dtype=np.int64)
+            return self._cells(cta, "a_tmem", lane[:, None], words[None, :])
+        return self._shared(cta, "a_desc", self.rows, self._chunks, self.made.a, self.made.transposed[0])
 
     def _b_places(self, cta: int) -> Offsets:
         rows = self.made.n // len(self.ctas) + self.shift
-        chunks = 4 if self.plan.sparse else 2
+        chunks = self._chunks * (2 if self.plan.sparse else 1)
         return self._shared(cta, "b_desc", rows, chunks, self.made.b, self.made.transposed[1])
 
     def _shared(self, cta: int, name: str, rows: int, chunks: int, kind: str, transposed: bool) -> Offsets:
         bits = self.values[name]
-        descriptor = unpacked(bits)
+        descriptor = unpacked(bits, self.made.deep)
         if isinstance(descriptor, str):
             raise self._fault(f"{name} {bits:#018x}: {descriptor}")
         per = per_chunk(kind, self.plan.packed)
@@ -195,15 +201,15 @@ class Product:
     def _scales(self, cta: int) -> list[tuple[Cells, NDArray[np.int64]]]:
         """Of A and of B: the cells in each of the four parts of 32 lanes, (4, lines, vector), and the bytes."""
         found = []
+        vector = self.plan.vector * 3 // 2 if self.made.deep else self.plan.vector
+        step = (2 if vector == 6 else 1) if self.made.deep else vector
         for name, count, first in (
             ("scale_a_tmem", self.rows, self.made.first[0]),
             ("scale_b_tmem", self.made.n, self.made.first[1]),
         ):
-            if first % self.plan.vector:
-                raise self._fault(
-                    f"the scale factors of {name} begin at byte {first}, with {self.plan.vector} a row"
-                )
-            lane, column, byte = datapaths.scale_places(count, self.plan.vector, first)
+            if first % step:
+                raise self._fault(f"the scale factors of {name} begin at byte {first}, with {vector} a row")
+            lane, column, byte = datapaths.scale_places(count, vector, first)
             parts = np.arange(0, 128, 32, dtype=np.int64)[:, None, None]
             lane, column = np.broadcast_arrays(lane + parts, column)
             found.append((self._cells(cta, name, lane, column), byte))
