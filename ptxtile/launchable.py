@@ -182,7 +182,7 @@ class Kernel:
         OperandError for arguments that do not fit the parameters. A grid computed from sizes that comes out empty is
         nothing to do.
         """
-        from ptxtile.execute import run
+        from ptxtile.execute import run, target_here
 
         if tracing.active() is not None:
             raise TraceError(
@@ -196,6 +196,9 @@ class Kernel:
             return
         fixed = None if callable(self.grid if grid is None else grid) else launched
         made = self._specialize(statics, None, shape, fixed)
+        other = target_here(made.module.target, args, device) if self.target is None else None
+        if other is not None:
+            made = self._specialize(statics, other, shape, fixed)
         run(
             made.module,
             self.name,

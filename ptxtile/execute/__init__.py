@@ -3,7 +3,7 @@
 from ptxtile.execute.arguments import ArrayFacts, array_facts
 from ptxtile.execute.arrays import DeviceArray, asarray, empty, zeros
 from ptxtile.execute.assembly import assemble, assemble_module, disassemble
-from ptxtile.execute.dispatch import launch, run
+from ptxtile.execute.dispatch import launch, run, target_here
 from ptxtile.execute.entry import Entry, entry_of
 from ptxtile.execute.geometry import geometry
 from ptxtile.execute.logs import AssemblerWarning
@@ -27,5 +27,6 @@ __all__ = [
     "geometry",
     "launch",
     "run",
+    "target_here",
     "zeros",
 ]

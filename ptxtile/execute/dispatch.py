@@ -23,8 +23,9 @@ from ptxtile.execute.machine import Machine, choose
 from ptxtile.execute.parameters import Place
 from ptxtile.execute.staging import Staged
 from ptxtile.execute.tensor_maps import encode
+from ptxtile.isa import runs_on
 
-__all__ = ["launch", "run"]
+__all__ = ["launch", "run", "target_here"]
 
 _FLOAT32 = 3.4e38  # a little less than the largest one; what lies beyond takes the careful way
 
@@ -83,6 +84,18 @@ def _arrays_on(given: Sequence[Any]) -> int | None:
             if where == 2:
                 return int(ordinal)
     return None
+
+
+def target_here(target: str, arguments: Sequence[object], device: int | str | None) -> str | None:
+    """The target to make a module for in place of `target`, which is one architecture's or family's own: that of the
+    device of a launch, where it is another. None where `target` is right, and for the emulator, which runs any."""
+    if target[-1] not in "af":
+        return None
+    machine = choose(device, _arrays_on(arguments) if device is None else None)
+    if machine == "emulator":
+        return None
+    own = driver.device(machine).target + "a"
+    return None if own in runs_on(target) else own
 
 
 def launch(

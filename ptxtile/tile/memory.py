@@ -128,7 +128,7 @@ def _values(trace: Trace, access: Access, group: Group, parts: Split) -> Sequenc
         )
     operand.check_owner(what, access.registers, group)
     rows = operand.issue_registers(access.registers, held)
-    if access.loads:
+    if access.loads and not operand.surely_distinct(access.registers, held):
         overlap.check_distinct(what, rows)
     if slot.kind == "vector":
         return [Vector(row) for row in rows]

@@ -163,10 +163,22 @@ def gathered(
     return [tuple([held[base + step] for step in steps]) for base in bases]
 
 
-def issue_places(tensor: Tensor, parts: Split) -> list[list[int]]:
-    """For each repeat: the constant part of each atom element's place on `m`, the group coordinate being 0."""
+def issue_places(tensor: Tensor, parts: Split) -> list[int]:
+    """For each repeat: the constant part of its atom's place on `m`, the group coordinate being 0."""
     bases, atom = _bases(tensor, parts)
-    return [[base + step for step in atom] for base in bases]
+    return [base + atom[0] for base in bases] if atom[0] else bases
+
+
+def surely_distinct(tensor: Tensor, parts: Split) -> bool:
+    """Whether it is plain that no two elements of the repeats are one register: runs that end before the next."""
+    bases, atom = _bases(tensor, parts)
+    count = len(atom)
+    return (
+        not isinstance(tensor.layout, ComposeLayout)
+        and atom == list(range(atom[0], atom[0] + count))
+        and len(set(bases)) == len(bases)
+        and (count == 1 or len({base % count for base in bases}) == 1)
+    )
 
 
 def _bases(tensor: Tensor, parts: Split) -> tuple[list[int], list[int]]:

@@ -134,7 +134,7 @@ def of_repeats(trace: Trace, region: Region, parts: Split, group: Sequence[Exten
         steps = operand.strided_places(tensor, parts)
         found = [addresses.address(trace, region.storage, start.plus(step), unit) for step in steps]
         return as_generic(trace, region, found)
-    return of_places(trace, region, start, [atom[0] for atom in operand.issue_places(tensor, parts)])
+    return of_places(trace, region, start, operand.issue_places(tensor, parts))
 
 
 def of_places(trace: Trace, region: Region, start: Extent, steps: Sequence[int]) -> list[Address]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -288,3 +289,25 @@ def test_run_checks_what_it_is_given(standin: Standin) -> None:
         execute.run(module, "k", (), grid=1, block=32, device=3)
     with pytest.raises(OperandError, match=r"^'x' is no stream: "):
         execute.run(module, "k", (), grid=1, block=32, stream="x")
+
+
+# --- targets of one architecture --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("target", "device", "due"),
+    [
+        ("sm_100f", "sm_90", "sm_90a"),
+        ("sm_90a", "sm_90", None),
+        ("sm_100f", "sm_100", None),
+        ("sm_100f", "sm_103", None),
+        ("sm_90a", "sm_120", "sm_120a"),
+        ("sm_80", "sm_90", None),
+    ],
+)
+def test_a_module_of_another_family_is_made_for_the_device(monkeypatch, target, device, due):
+    monkeypatch.setattr(dispatch, "choose", lambda *_: 0)
+    monkeypatch.setattr(dispatch.driver, "device", lambda _: SimpleNamespace(target=device))
+    assert dispatch.target_here(target, (), None) == due
+
+
+def test_the_emulator_runs_every_target():
+    assert dispatch.target_here("sm_100f", (), "emulator") is None
