@@ -160,6 +160,6 @@ FAMILY = Family(
     atoms="registers (N,), as they are; memory (M, K) of a, (K, N) of b, (M, N) of c and d",
     carriers="registers of 32 bits (uint32, float32), float64; memory of the form's width, uint32 words below 8 bits",
     scopes="warp and above",
-    judges=("ptxas", "emulator"),
+    judges=("ptxas", "emulator", "H200"),
     issue=issue,
 )
