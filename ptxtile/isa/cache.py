@@ -1,8 +1,8 @@
-"""The user cache of parsed tables: JSON by content hash, so that a second process needs no lark.
+"""The user cache of parsed tables, so that a second process needs no lark.
 
-A file is named after the hash of what it was made from (the `.isa` text, the grammar, this package's
-version), begins with the hash of its own content, and is put in place by a rename: a damaged file is ignored,
-two writers do no harm, and where nothing can be written nothing is said.
+A file is named after the hash of what it was made from (the `.isa` text, the grammar, the code that reads it),
+begins with the hash of its own content, and is put in place by a rename: a damaged file is ignored,
+two writers do no harm, and where nothing can be written nothing is said. Of each table the last few stay.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ptxtile import resources
 if TYPE_CHECKING:
     from ptxtile.isa.notation import Raw
 
-LAYOUT = "1"
-"""Changes when the nested lists of `notation.parse` change their shape."""
+KEPT = 8
+"""Files of one table that stay: a checkout whose tables change, or several Pythons, would fill the disk else."""
 
 
 def folder() -> Path:
@@ -30,48 +30,55 @@ def folder() -> Path:
     return Path(base) / "ptxtile"
 
 
+@functools.cache
+def code(*names: str) -> bytes:
+    """The text of modules of this package, which is part of what a table was made by."""
+    here = Path(__file__).parent
+    return b"\0".join((here / f"{name}.py").read_bytes() for name in names)
+
+
 @functools.lru_cache(maxsize=1)
-def _grammar_text() -> bytes:
+def grammar_text() -> bytes:
+    """The grammar of the notation."""
     return (resources.grammar() / "notation.lark").read_bytes()
 
 
-@functools.lru_cache(maxsize=1)
-def _code_text() -> bytes:
-    return Path(__file__).with_name("notation.py").read_bytes()
-
-
 def load(path: Path, start: str) -> list[Raw]:
-    """The records of a `.isa` file, from the cache if it has them, else parsed and kept there."""
+    """The records of a `.isa` file, from the cache if it has them, else parsed and kept there as JSON."""
     text = path.read_bytes()
-    key = hashlib.sha256(
-        b"\0".join([LAYOUT.encode(), start.encode(), _grammar_text(), _code_text(), text])
-    ).hexdigest()
-    kept = folder() / f"{path.stem}-{key[:32]}.json"
-    found = _read(kept)
-    if found is None:
-        from ptxtile.isa import notation
+    kept = place(path.stem, "json", start.encode(), grammar_text(), code("notation"), text)
+    payload = read(kept)
+    if payload is not None:
+        with contextlib.suppress(ValueError):
+            found: list[Raw] = json.loads(payload)
+            return found
+    from ptxtile.isa import notation
 
-        found = notation.parse(text.decode("utf-8"), start, path.name)
-        _write(kept, found)
+    found = notation.parse(text.decode("utf-8"), start, path.name)
+    write(kept, json.dumps(found, separators=(",", ":")).encode())
     return found
 
 
-def _read(path: Path) -> list[Raw] | None:
+def place(stem: str, kind: str, *made_from: bytes) -> Path:
+    """Where the file of table `stem` is kept that is made from these texts."""
+    key = hashlib.sha256(b"\0".join(made_from)).hexdigest()
+    return folder() / f"{stem}-{key[:32]}.{kind}"
+
+
+def read(path: Path) -> bytes | None:
+    """What `write` kept, or None."""
     try:
         content = path.read_bytes()
-        digest, _, payload = content.partition(b"\n")
-        if hashlib.sha256(payload).hexdigest().encode() != digest:
-            return None
-        found: list[Raw] = json.loads(payload)
-        return found
-    except (OSError, ValueError):
+    except OSError:
         return None
+    digest, _, payload = content.partition(b"\n")
+    return payload if hashlib.sha256(payload).hexdigest().encode() == digest else None
 
 
-def _write(path: Path, records: list[Raw]) -> None:
+def write(path: Path, payload: bytes) -> None:
+    """Keep `payload`, if that can be."""
     import tempfile
 
-    payload = json.dumps(records, separators=(",", ":")).encode()
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +86,16 @@ def _write(path: Path, records: list[Raw]) -> None:
         with os.fdopen(handle, "wb") as out:
             out.write(hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
         os.replace(temporary, path)
+        _tidy(path)
     except OSError:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def _tidy(path: Path) -> None:
+    """Remove the oldest files of the same table and kind."""
+    stem = path.name.rpartition("-")[0]
+    others = [each for each in path.parent.glob(f"{stem}-*{path.suffix}") if each != path]
+    for each in sorted(others, key=lambda one: one.stat().st_mtime)[: max(len(others) + 1 - KEPT, 0)]:
+        each.unlink(missing_ok=True)

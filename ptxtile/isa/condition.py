@@ -12,6 +12,7 @@ import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import CodeType, FunctionType
 
 from ptxtile.errors import NotationError
 from ptxtile.isa import types
@@ -121,10 +122,20 @@ def _word_anywhere(name: str, scope: Scope) -> str:
 @functools.cache
 def compile_(expression: str, source: str) -> Callable[[Values], object]:
     """A function of `v`, made once. `source` appears in tracebacks."""
-    code = compile(f"lambda v: {expression}", f"<{source}>", "eval")
+    return function(code(expression, source))
+
+
+def code(expression: str, source: str) -> CodeType:
+    """What `function` makes a function of."""
     # The text comes from a parsed condition, nothing of it from a user.
-    made: Callable[[Values], object] = eval(code, _FUNCTIONS)  # noqa: S307
-    return made
+    found = compile(f"lambda v: {expression}", f"<{source}>", "eval").co_consts[0]
+    assert isinstance(found, CodeType)
+    return found
+
+
+def function(made: CodeType) -> Callable[[Values], object]:
+    """The function of `v` that `code` compiled, here or in an earlier process."""
+    return FunctionType(made, _FUNCTIONS)
 
 
 # The closed list of functions. Each takes a modifier or None.

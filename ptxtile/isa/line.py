@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ptxtile.errors import NotationError
 from ptxtile.isa import types
@@ -29,8 +30,7 @@ FREE = frozenset([".sync", ".aligned"])
 """Modifiers in an instruction's name that may nevertheless stand elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """One modifier position: a slot with several values, or a word (its own only value)."""
 
     name: str
@@ -40,10 +40,9 @@ class Piece:
     default: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """A `where`, `since` or `removed` that holds for a line, or the gate of a value (a `since` with a
-    condition).
+    condition). `floors` are what the alternatives mean, if that was worked out.
     """
 
     kind: str
@@ -51,10 +50,10 @@ class Clause:
     alternatives: Raw
     text: str
     source: str
+    floors: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(NamedTuple):
     """A declared operand: `.type`, attributes, and the condition under which this overrides an earlier one."""
 
     name: str

@@ -31,29 +31,35 @@ class Reading(NamedTuple):
 
 
 class Opcode:
-    """All lines of one opcode, with an index from each modifier to the lines (bits) that know it."""
+    """All lines of one opcode, with an index from each modifier to the lines (bits) that know it.
 
-    __slots__ = ("chosen", "every", "lines", "name", "vocabulary")
+    `repeatable` are the modifiers that some line has at several pieces: no other can be written twice.
+    """
+
+    __slots__ = ("chosen", "every", "lines", "name", "repeatable", "vocabulary")
 
     def __init__(self, name: str, lines: Sequence[Line]) -> None:
         self.name = name
         self.lines = tuple(lines)
         self.every = (1 << len(lines)) - 1
         self.vocabulary: dict[str, int] = {}
-        self.chosen: dict[int, tuple[Line, ...]] = {}
+        self.chosen: dict[int, tuple[Line, ...]] = {0: ()}
+        self.repeatable: set[str] = set()
         for number, line in enumerate(lines):
+            bit = 1 << number
             for word in line.places:
-                self.vocabulary[word] = self.vocabulary.get(word, 0) | 1 << number
+                self.vocabulary[word] = self.vocabulary.get(word, 0) | bit
+            self.repeatable |= line.ambiguous
 
     def candidates(self, words: Sequence[str]) -> tuple[Line, ...]:
         """The lines that know every one of the words."""
         bits = self.every
         vocabulary = self.vocabulary
-        for word in words:
-            known = vocabulary.get(word)
-            if known is None:
-                return ()
-            bits &= known
+        try:
+            for word in words:
+                bits &= vocabulary[word]
+        except KeyError:
+            return ()
         found = self.chosen.get(bits)
         if found is None:
             found = tuple([line for number, line in enumerate(self.lines) if bits >> number & 1])
@@ -67,10 +73,10 @@ def readings(opcode: Opcode, words: Sequence[str]) -> list[Reading]:
     lines = opcode.candidates(words)
     if not lines:
         return found
-    strict = False
     written = set(words)
-    if len(written) < len(words) and not _twice_allowed(lines, words):
+    if len(written) < len(words) and opcode.repeatable.isdisjoint(written):
         return found
+    strict = False
     for line in lines:
         if not line.needs <= written:
             continue
@@ -85,11 +91,6 @@ def readings(opcode: Opcode, words: Sequence[str]) -> list[Reading]:
             found.append(Reading(line, values, canonical, available))
             break
     return found
-
-
-def _twice_allowed(lines: Sequence[Line], words: Sequence[str]) -> bool:
-    """Whether each word that is written more than once can stand at as many pieces of one of the lines."""
-    return any(all(len(line.places[word]) >= words.count(word) for word in words) for line in lines)
 
 
 def fillings(line: Line, words: Sequence[str], complete: bool = True) -> list[tuple[Values, bool]]:

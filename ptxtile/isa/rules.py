@@ -9,7 +9,8 @@ spellings cost one call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from types import CodeType
+from typing import NamedTuple
 
 from ptxtile.isa import condition, targets, variants
 from ptxtile.isa.condition import Values
@@ -17,8 +18,7 @@ from ptxtile.isa.line import Clause, Line
 from ptxtile.isa.targets import Floors
 
 
-@dataclass(frozen=True, slots=True)
-class Available:
+class Available(NamedTuple):
     """An operand list that exists: its place in `variants.of(line)` (-1: all of them), its floors, from which
     version on it is gone, and whether some supported target has it in the newest version.
     """
@@ -29,13 +29,21 @@ class Available:
     now: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
+class Rules(NamedTuple):
+    """The clauses of a line, compiled.
+
+    truths   from the modifiers of a line to the truths of all clauses, of no meaning without the rest
+    common   the places of the clauses that hold for every operand list, but `where`
+    own      those that ask for operands
+    written  the operands written in each operand list, if any clause asks
+    memo     what truths meant, as far as they came up
+    """
+
     truths: Callable[[Values], object]
-    memo: dict[object, tuple[Available, ...]]
-    common: tuple[Clause, ...]
-    own: tuple[Clause, ...]
+    common: tuple[int, ...]
+    own: tuple[int, ...]
     written: tuple[frozenset[str], ...]
+    memo: dict[object, tuple[Available, ...]]
 
 
 def scope(line: Line, written: frozenset[str] = frozenset()) -> condition.Scope:
@@ -53,34 +61,45 @@ def scope(line: Line, written: frozenset[str] = frozenset()) -> condition.Scope:
 def available(line: Line, values: Values) -> tuple[Available, ...]:
     """The operand lists that exist for this filling, () if the filling itself does not."""
     found = line.cached.get("rules")
-    compiled = found if isinstance(found, _Compiled) else _compile(line)
-    truths = compiled.truths(values)
+    if not isinstance(found, Rules):
+        found = line.cached["rules"] = revived(*compiled(line))
+    truths = found.truths(values)
     if not truths:
         return ()
-    known = compiled.memo.get(truths)
+    known = found.memo.get(truths)
     if known is None:
-        known = compiled.memo[truths] = _resolve(compiled, truths)  # type: ignore[arg-type]
+        known = found.memo[truths] = _resolve(line.clauses, found, truths)  # type: ignore[arg-type]
     return known
 
 
-def _compile(line: Line) -> _Compiled:
-    common: list[Clause] = []
-    own: list[Clause] = []
-    for clause in line.clauses:
-        (own if _mentions_operand(clause) else common).append(clause)
+Compiled = tuple[CodeType, tuple[int, ...], tuple[int, ...], tuple[frozenset[str], ...]]
+
+
+def revived(
+    made: CodeType, common: tuple[int, ...], own: tuple[int, ...], written: tuple[frozenset[str], ...]
+) -> Rules:
+    """What `compiled` gave, here or in an earlier process, ready for use."""
+    return Rules(condition.function(made), common, own, written, {})
+
+
+def compiled(line: Line) -> Compiled:
+    """The clauses of a line, compiled, as values that `marshal` takes."""
+    common: list[int] = []
+    own: list[int] = []
+    for place, clause in enumerate(line.clauses):
+        (own if _mentions_operand(clause) else common).append(place)
     # operand lists need not be written out for a line whose clauses name no operand
     plain = scope(line) if own else condition.Scope(line.slots, line.by_name(), (), frozenset(), line.source)
-    wheres = [condition.truth(clause.condition, plain) for clause in common if clause.kind == "where"]
-    floors = [clause for clause in common if clause.kind != "where"]
-    parts = [_expression(clause, plain) for clause in floors]
-    written = tuple(each.written for each in variants.of(line)) if own else ()
+    chosen = [line.clauses[place] for place in common]
+    wheres = [condition.truth(clause.condition, plain) for clause in chosen if clause.kind == "where"]
+    floors = [place for place in common if line.clauses[place].kind != "where"]
+    parts = [_expression(line.clauses[place], plain) for place in floors]
+    written = tuple([each.written for each in variants.of(line)]) if own else ()
     for names in written:
         inside = scope(line, names)
-        parts.extend(_expression(clause, inside) for clause in own)
+        parts.extend(_expression(line.clauses[place], inside) for place in own)
     text = f"({' and '.join(wheres) or 'True'}) and (True, {''.join(part + ', ' for part in parts)})"
-    made = _Compiled(condition.compile_(text, line.source), {}, tuple(floors), tuple(own), written)
-    line.cached["rules"] = made
-    return made
+    return condition.code(text, line.source), tuple(floors), tuple(own), written
 
 
 _mentions: dict[int, tuple[object, bool]] = {}
@@ -99,16 +118,17 @@ def _expression(clause: Clause, inside: condition.Scope) -> str:
     return "True" if clause.condition is None else f"bool({condition.truth(clause.condition, inside)})"
 
 
-def _resolve(compiled: _Compiled, truths: Sequence[bool]) -> tuple[Available, ...]:
-    count = len(compiled.common) + 1
-    active = [clause for clause, true in zip(compiled.common, truths[1:count]) if true]
-    if not compiled.own:
+def _resolve(clauses: Sequence[Clause], rules: Rules, truths: Sequence[bool]) -> tuple[Available, ...]:
+    count = len(rules.common) + 1
+    active = [clauses[place] for place, true in zip(rules.common, truths[1:count]) if true]
+    if not rules.own:
         return (_available(-1, active),)
     found: list[Available] = []
-    for number in range(len(compiled.written)):
-        mine = truths[count + number * len(compiled.own) : count + (number + 1) * len(compiled.own)]
-        if all(true for clause, true in zip(compiled.own, mine) if clause.kind == "where"):
-            more = [clause for clause, true in zip(compiled.own, mine) if true and clause.kind != "where"]
+    for number in range(len(rules.written)):
+        mine = truths[count + number * len(rules.own) : count + (number + 1) * len(rules.own)]
+        asked = [(clauses[place], true) for place, true in zip(rules.own, mine)]
+        if all(true for clause, true in asked if clause.kind == "where"):
+            more = [clause for clause, true in asked if true and clause.kind != "where"]
             found.append(_available(number, active + more))
     return tuple(found)
 
@@ -121,26 +141,26 @@ def _available(variant: int, clauses: Sequence[Clause]) -> Available:
     )
 
 
-_combined: dict[tuple[str, ...], tuple[Floors, Floors]] = {}
+_combined: dict[tuple[tuple[str, Floors], ...], tuple[Floors, Floors]] = {}
 
 
 def combine(clauses: Sequence[Clause]) -> tuple[Floors, Floors]:
     """Floors and removals of several clauses together with the targets' own floors. A target that loses a
     thing no later than it would get it never has it.
     """
-    key = tuple(f"{clause.kind}{clause.alternatives}" for clause in clauses)
+    each = [
+        (one.kind, targets.floors(one.alternatives) if one.floors is None else one.floors) for one in clauses
+    ]
+    key = tuple(each)
     known = _combined.get(key)
     if known is None:
-        floors = targets.facts().base
-        removed: Floors = (targets.NEVER,) * len(floors)
-        for clause in clauses:
-            each = targets.floors(clause.alternatives)
-            if clause.kind == "since":
-                floors = tuple(map(max, floors, each))
-            else:
-                removed = tuple(map(min, removed, each))
-        floors = tuple(targets.NEVER if low >= gone else low for low, gone in zip(floors, removed))
-        known = _combined[key] = (floors, removed)
+        base = targets.facts().base
+        never: Floors = (targets.NEVER,) * len(base)
+        floors = tuple(map(max, base, base, *[found for kind, found in each if kind == "since"]))
+        removed = tuple(map(min, never, never, *[found for kind, found in each if kind != "since"]))
+        if removed != never:
+            floors = tuple([targets.NEVER if low >= gone else low for low, gone in zip(floors, removed)])
+        known = _combined[key] = floors, removed
     return known
 
 

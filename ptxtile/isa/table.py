@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ptxtile import resources
-from ptxtile.isa import cache, match, signature
+from ptxtile.isa import chapter, match, signature
 from ptxtile.isa.form import Form
-from ptxtile.isa.line import Line, lines_of
 from ptxtile.isa.match import Opcode, Reading
-from ptxtile.isa.notation import Raw
 
 LIMIT = 200_000
 """Spellings remembered before the memory of them is emptied."""
@@ -42,11 +41,6 @@ def chapters() -> dict[str, tuple[Path, ...]]:
     return found
 
 
-@functools.cache
-def _records(path: Path) -> list[Raw]:
-    return cache.load(path, "chapter")
-
-
 _opcodes: dict[str, Opcode | None] = {}
 
 
@@ -56,12 +50,7 @@ def opcode(name: str) -> Opcode | None:
         paths = chapters().get(name)
         if paths is None:
             return None
-        lines: list[Line] = []
-        for path in paths:
-            for record in _records(path):
-                if record[0].split(".")[0] == name:
-                    lines.extend(lines_of(record, path.name))
-        _opcodes[name] = Opcode(name, lines)
+        _opcodes[name] = Opcode(name, [line for path in paths for line in chapter.lines(path, name)])
     return _opcodes[name]
 
 
@@ -89,6 +78,18 @@ def split(spelling: str) -> tuple[str, list[str]]:
     return name, words
 
 
+def readings(spelling: str) -> Sequence[Reading]:
+    """What `analyse` says of a spelling, without its canonical spelling, and not remembered: () for None."""
+    name, words = split(spelling)
+    known = opcode(name)
+    if known is None:
+        return ()
+    found = match.readings(known, words)
+    if not found or found[0].canonical:
+        return found
+    return _tolerated(spelling, found).readings
+
+
 def _analyse(spelling: str) -> Analysis | None:
     name, words = split(spelling)
     known = opcode(name)
@@ -99,7 +100,14 @@ def _analyse(spelling: str) -> Analysis | None:
         return None
     if found[0].canonical:
         return Analysis(spelling, True, tuple(found))
-    chosen = min(found, key=lambda each: sum(value is not None for value in each.values))
+    return _tolerated(spelling, found)
+
+
+def _tolerated(spelling: str, found: Sequence[Reading]) -> Analysis:
+    """The analysis of a spelling that is not canonical: it means what its shortest canonical spelling means."""
+    chosen = found[0]
+    if len(found) > 1:
+        chosen = min(found, key=lambda each: sum(value is not None for value in each.values))
     canonical = chosen.spelling
     if canonical != spelling:
         exact = analyse(canonical)

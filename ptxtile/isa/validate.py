@@ -8,9 +8,12 @@ still makes code for. A target must be known (TargetError), however old.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ptxtile.errors import FormError, TargetError
 from ptxtile.isa import table, targets
 from ptxtile.isa.form import Form, Verdict
+from ptxtile.isa.match import Reading
 from ptxtile.isa.table import Analysis
 
 _seen: dict[tuple[str, str | None, str | None], bool] = {}
@@ -31,8 +34,7 @@ def is_valid(spelling: str, target: str | None = None, ptx_version: str | None =
     except (KeyError, TypeError):
         pass
     place, version = _resolve(spelling, target, ptx_version)
-    found = table.analyse(spelling)
-    answer = found is not None and has(found, place, version)
+    answer = _has(table.readings(spelling), place, version)
     if len(_seen) >= table.LIMIT or len(_anywhere) >= table.LIMIT:
         _seen.clear()
         _anywhere.clear()
@@ -45,6 +47,8 @@ def is_valid(spelling: str, target: str | None = None, ptx_version: str | None =
 
 def _resolve(spelling: str, target: str | None, ptx_version: str | None) -> tuple[int | None, int]:
     """The place of the target and of the version, after a look at whether the three are text at all."""
+    if target is None is ptx_version and isinstance(spelling, str):
+        return None, targets.newest()
     if not isinstance(spelling, str):
         raise FormError(f"a spelling is text such as 'fma.rn.f32', not {spelling!r}")
     for what, given, example in (("target", target, "sm_90a"), ("PTX version", ptx_version, "8.6")):
@@ -58,8 +62,12 @@ def has(analysis: Analysis, place: int | None, version: int) -> bool:
     """Whether some signature exists on the target at that place (None: on some supported one) in that
     version.
     """
+    return _has(analysis.readings, place, version)
+
+
+def _has(readings: Sequence[Reading], place: int | None, version: int) -> bool:
     newest = version == targets.newest()
-    for reading in analysis.readings:
+    for reading in readings:
         for each in reading.available:
             if place is not None:
                 if each.floors[place] <= version < each.removed[place]:

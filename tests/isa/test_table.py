@@ -9,7 +9,7 @@ import pytest
 
 from ptxtile.isa import cache, listing, rules, table, variants
 from ptxtile.isa.bind import written
-from ptxtile.isa.line import Line
+from ptxtile.isa.line import Line, lines_of
 from ptxtile.isa.match import Reading
 from ptxtile.isa.signature import form
 
@@ -36,7 +36,7 @@ def test_the_line_makes_forms(line: Line) -> None:
 )
 def test_every_declaration_is_used(path: Path) -> None:
     for record in cache.load(path, "chapter"):
-        made = table.lines_of(record, path.name)
+        made = lines_of(record, path.name)
         used = {name for line in made for each in variants.of(line) for name in each.written}
         declared = {name for line in made for name in line.declarations}
         assert declared <= used, (
