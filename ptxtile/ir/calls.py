@@ -12,7 +12,7 @@ from typing import Optional, Union
 from ptxtile import isa
 from ptxtile.ir import module as m
 from ptxtile.ir.instruction import Instruction
-from ptxtile.ir.operand import Arguments, Float, Integer, Label, Operand, Register, Sink, Special, Symbol
+from ptxtile.ir.operand import Arguments, Float, Integer, Label, Operand, Register, Sink, Symbol, Vector
 
 Declared = Union[m.Parameter, m.Variable]
 Side = tuple[m.Parameter, ...]
@@ -115,7 +115,7 @@ def _fits(wanted: m.Parameter, given: Operand, result: bool, variables: Variable
     if isinstance(given, Symbol):
         found = variables.get(given.name)
         return found is not None and _same(wanted, found)
-    return not isinstance(given, (Special, Label)) or wanted.vector > 1
+    return isinstance(given, Vector) and wanted.vector == len(given.elements)
 
 
 def _same(wanted: Declared, given: Declared) -> bool:

@@ -154,7 +154,7 @@ def _address(declared: Declaration, inside: condition.Scope, values: Values) -> 
             "in",
             "address",
             carrier=known.carrier,
-            registers=_registers(known, declared),
+            registers=_registers(known, declared, inside) - (_FLOATS if known.name == ".b32" else set()),
             space="",
         )
     # ptxas takes an integer alone between brackets for .local only.
@@ -195,6 +195,8 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
     literal = "imm" in flags or "either" in flags
     literal = literal or (read and flags.isdisjoint(("reg", "whole")) and bool(known.literals))
     literals = known.literals or frozenset(["int"])
+    if "integer" in flags:
+        literals &= {"int"}
     bounds = next((tuple(each[1:]) for each in declared.attributes if each[0] == "range"), None)
     choices = next((tuple(each[1:]) for each in declared.attributes if each[0] == "among"), ())
     multiple = next((each[1] for each in declared.attributes if each[0] == "multiple"), 1)
@@ -205,7 +207,7 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         kind="vector" if length > 1 or "braced" in flags else "value",
         type=known.name,
         carrier=known.carrier,
-        registers=_registers(known, declared),
+        registers=_registers(known, declared, inside),
         length=length,
         single=length == 1 and declared.kind[0] in ("type", "last") and declared.kind[-1] is not None,
         register=flags.isdisjoint(("imm", "whole")),
@@ -225,7 +227,7 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
     )
 
 
-def _registers(known: types.Type, declared: Declaration) -> frozenset[str]:
+def _registers(known: types.Type, declared: Declaration, inside: condition.Scope) -> frozenset[str]:
     """The register types that may stand for the operand: its type's, wider ones, or the carrier alone."""
     flags = {each[1] for each in declared.attributes if each[0] == "flag"}
     if "exact" in flags:
@@ -233,6 +235,8 @@ def _registers(known: types.Type, declared: Declaration) -> frozenset[str]:
     if {"wide", "loose"} <= flags:
         return frozenset(types.REGISTER_BITS) - {"pred"}
     registers = types.wider(known.name) if "wide" in flags else known.registers
+    if declared.kind[1] in (".u32", ".s32") and declared.kind[1] not in inside.places:
+        registers -= {"f16x2"}  # stands for an integer only where the type is a modifier
     if "predicate" in flags:
         registers |= {"pred"}
     return registers - _FLOATS if "integer" in flags else registers
