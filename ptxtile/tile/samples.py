@@ -105,6 +105,7 @@ SAMPLES: dict[str, tuple[str, ...]] = {
         "tcgen05.ld.sync.aligned.16x256b.x8.b32",
         "tcgen05.ld.sync.aligned.16x32bx2.x8.b32",
         "tcgen05.ld.sync.aligned.32x32b.x16.pack::16b.b32",
+        "tcgen05.ld.red.sync.aligned.32x32b.x8.max.f32",
         "tcgen05.st.sync.aligned.16x128b.x4.b32",
     ),
     "tensormap.replace": (

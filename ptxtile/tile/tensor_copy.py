@@ -72,8 +72,8 @@ def _check_mode(form: Form, tile: MapTile) -> None:
     if map_.template.interleave:
         raise TileError(
             f"{form.spelling}: {map_!r} is interleaved, and no layout here says what a copy of its box writes (an H200 "
-            "counts units of 16 bytes along its innermost dimension, and moves fewer dimensions than the box has); call "
-            "the form itself"
+            "counts units of 16 bytes along its innermost dimension, and moves fewer dimensions than the box has); "
+            "call the form itself"
         )
     if tile.by_row != any(word in _BY_ROW for word in words):
         use = (
@@ -82,6 +82,11 @@ def _check_mode(form: Form, tile: MapTile) -> None:
             else "takes four rows, map.rows((i0, i1, i2, i3), j)"
         )
         raise TileError(f"{form.spelling} {use}")
+    if any(word.startswith(".im2col::w") for word in words):
+        raise TileError(
+            f"{form.spelling} takes a tensor map of its own kind, which cuTensorMapEncodeIm2colWide makes and "
+            "pt.TensorMap does not; call the form itself"
+        )
     pixels = any(word.startswith(".im2col") for word in words)
     if pixels != (map_.template.im2col is not None):
         raise TileError(

@@ -105,6 +105,14 @@ def test_messages_of_interleaved_maps():
     )
 
 
+def test_messages_of_wide_pixels():
+    form = "cp.async.bulk.prefetch.tensor.4d.L2.global.im2col::w"
+    assert _refused(lambda k: tile.apply(form, k.I[0, 0, 0, 0], (0, 0))) == (
+        f"{form} takes a tensor map of its own kind, which cuTensorMapEncodeIm2colWide makes and pt.TensorMap does not; call the form "
+        "itself"
+    )
+
+
 def test_messages_of_stores_before_the_tensor():
     """Hardware faults; loads may begin there."""
     store_, reduce_ = STORE.format(2, "tile"), REDUCE.format(2, "add")

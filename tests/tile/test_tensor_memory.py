@@ -7,7 +7,8 @@ import re
 import pytest
 
 import ptxtile as pt
-from ptxtile import S, TCol, TLane, tile
+from ptxtile import S, TCol, TLane, laneid, tile, warpid
+from ptxtile.layout.iters import Iter
 from ptxtile.layout.mma_fragment import stacked
 from ptxtile.layout.tensor_memory import datapath, tensor_memory_fragment
 from ptxtile.tile.tcgen05_instruction import Instruction, instruction_descriptor
@@ -339,3 +340,56 @@ def test_a_copy_to_lanes_of_another_multicast():
         f"{form}: operand taddr: element (32, 0) of the atom must lie 64 lanes and 0 columns from the first, and the layout puts "
         "it 32 and 0 away"
     )
+
+
+# --- loads that reduce ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("shape", "rest"),
+    [("32x32b", "max.f32"), ("32x32b", "min.u32"), ("16x32bx2", "max.abs.NaN.f32"), ("16x32bx2", "min.s32")],
+)
+def test_loads_that_reduce(shape, rest):
+    def body(_):
+        total = pt.alloc_local((4, 2, 32), pt.float32, layout=S[(4, 2, 32) : (1 @ warpid, 1, 1 @ laneid)])
+        place = region(shape, 8)
+        both = memory(512).tensor((4, 2, *place.static_shape[1:]), pt.float32, layout=twice(place))
+        tile.apply(
+            f"tcgen05.ld.red.sync.aligned.{shape}.x8.{rest}", registers(shape, 8, 2), total, both, scope="cta"
+        )
+
+    builder = pt.ModuleBuilder("sm_103a")
+    with builder.entry("k", {}, block=128):
+        body(None)
+    found = re.findall(r"tcgen05\.ld\.red\S+ \{[^}]*\}, (%r\d+), \[(\S+)\](, 8)?;", str(builder))
+    assert len({register for register, *_ in found}) == 2
+    assert [place.partition("+")[2] for _, place, _ in found] == ["", "64"]
+    assert [half for *_, half in found] == [", 8" if shape == "16x32bx2" else ""] * 2
+    pytest.importorskip("nvidia", reason="nvidia-nvjitlink is not installed")
+    assert pt.assemble(str(builder), "sm_103a")[:4] == b"\x7fELF"
+
+
+def twice(place):
+    """The layout of a tensor (4, …) once more 64 columns on: (4, 2, …)."""
+    first, *rest = place.layout.shard
+    return pt.TileLayout.from_iters([first, Iter(2, 64, TCol), *rest])
+
+
+@pytest.mark.parametrize(
+    ("total", "text"),
+    [
+        (lambda: pt.alloc_local((4, 32), pt.float32, layout=S[(4, 32) : (1 @ warpid, 1 @ laneid)]),
+         "operand redval has repeats (), and r has (1,): both repeat alike"),
+        (lambda: pt.alloc_local((4, 1, 32), pt.float16, layout=S[(4, 1, 32) : (1 @ warpid, 1, 1 @ laneid)]),
+         "operand redval takes registers of 32 bits and the tensor's elements are float16; view(…) it as a dtype of 32 bits"),
+        (lambda: 1.0, "operand redval takes a register tensor, not 1.0"),
+    ],
+)  # fmt: skip
+def test_bad_reductions(total, text):
+    form = "tcgen05.ld.red.sync.aligned.32x32b.x8.max.f32"
+
+    def body(_):
+        place = memory().tensor(
+            (4, 1, 32, 8), pt.float32, layout=S[(4, 1, 32, 8) : (32 @ TLane, 8 @ TCol, 1 @ TLane, 1 @ TCol)]
+        )
+        tile.apply(form, registers("32x32b", 8, 1), total(), place, scope="cta")
+
+    assert wrong(body) == f"{form}: {text}"
