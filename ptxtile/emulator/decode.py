@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ptxtile.emulator import actions, semantics
+from ptxtile.emulator.polling import calls
 from ptxtile.emulator.program import Code, Program, Site
 from ptxtile.emulator.report import stop
 from ptxtile.emulator.special import known
 from ptxtile.emulator.step import ACTIONS, CONTROLS, Control, Run, Step
 from ptxtile.emulator.support import supports
 from ptxtile.emulator.values import compile_value
+from ptxtile.ir.module import GenericSymbol, MaskedSymbol
 from ptxtile.ir.operand import Address, Arguments, Label, Operand as Written, Pair, Special, Symbol, Vector
 
 RECURSION_FRAMES = 64
@@ -45,8 +48,23 @@ def decode(program: Program, entry: Code) -> Decoded:
         steps[name] = [_step(program, code, site) for site in code.sites]
         steps[name].append(_last(program, code))
         waiting.extend(callees(program, code))
+        if any(calls(site.instruction) == "" for site in code.sites):
+            waiting.extend(name for name in _addressed(program) if name in program.codes)
     tensor_memory = any(site.opcode == "tcgen05" for code in codes.values() for site in code.sites)
     return Decoded(codes, steps, _local_bytes(program, codes, entry), tensor_memory)
+
+
+def _addressed(program: Program) -> Iterator[str]:
+    """The names that initialisers of variables mention: functions that a call may find there."""
+    stack = [variable.initial for variable in program.variables]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, tuple):
+            stack.extend(value)
+        elif isinstance(value, (GenericSymbol, MaskedSymbol)):
+            stack.append(value.symbol)
+        elif isinstance(value, Symbol):
+            yield value.name
 
 
 def callees(program: Program, code: Code) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ptxtile.emulator import windows
 from ptxtile.emulator.flow import Flow, analyse
 from ptxtile.emulator.placement import Place, SharedLayout, align_up, alignment_of, numbered, size_of
+from ptxtile.emulator.polling import calls, looking, looks
 from ptxtile.errors import EmulatorError
 from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.module import (
@@ -29,9 +30,7 @@ from ptxtile.ir.operand import Address, Label, Operand, Register, Symbol, Vector
 
 ENDS = frozenset({"ret", "exit", "trap"})
 BRANCHES = frozenset({"bra", "brx"})
-POLLS = frozenset({"atom", "mbarrier", "nanosleep", "clusterlaunchcontrol", "red"})
 ASSUMES = "$assume_"
-STRONG = frozenset({".volatile", ".relaxed", ".acquire", ".mmio"})
 
 
 @dataclass(slots=True)
@@ -150,6 +149,7 @@ def prepare(module: Module, lines: Sequence[int] = ()) -> Program:
     """Make a module ready. `lines` are those of its instructions in the PTX text, in order (0 where unknown)."""
     program = Program(module, {}, 0, {}, (), {})
     line = iter(lines)
+    look = looking(module)
     shared = SharedLayout(program.places)
     variables: list[Variable] = []
     for item in module.items:
@@ -163,7 +163,7 @@ def prepare(module: Module, lines: Sequence[int] = ()) -> Program:
         program.functions.setdefault(function.name, windows.FUNCTION_BASE + number * windows.FUNCTION_STEP)
     for function in module.functions:
         if function.body is not None:
-            program.codes[function.name] = _Flattener(program, function, shared, line).run()
+            program.codes[function.name] = _Flattener(function, shared, line, look).run()
     shared.close()
     program.shared_places = tuple(shared.placed)
     program.static_shared = shared.end - windows.SHARED_START
@@ -175,9 +175,10 @@ class _Flattener:
     """Turns one function's body into numbered sites, without recursion, so that nesting has no limit."""
 
     def __init__(
-        self, program: Program, function: Function, shared: SharedLayout, lines: Iterator[int]
+        self, function: Function, shared: SharedLayout, lines: Iterator[int], looking: frozenset[str]
     ) -> None:
         self.lines = lines
+        self.looking = looking
         self.function = function
         self.shared = shared
         self.types: list[str] = []
@@ -283,7 +284,12 @@ class _Flattener:
         successors = [_successors(site) for site in self.sites] + [()]
         splits = frozenset(site.number for site in self.sites if _waits(site))
         flow = analyse(successors, splits)
-        polling = {flow.loops[site.number] for site in self.sites if _polls(site)} - {0}
+        looked = self.looking
+        polling = {
+            flow.loops[site.number]
+            for site in self.sites
+            if looks(site.instruction) or calls(site.instruction) in looked
+        } - {0}
         return flow, tuple(loop if loop in polling else 0 for loop in flow.loops[:count])
 
 
@@ -321,12 +327,6 @@ def _successors(site: Site) -> tuple[int, ...]:
 
 def _waits(site: Site) -> bool:
     return site.opcode in ("call", "bar", "barrier")
-
-
-def _polls(site: Site) -> bool:
-    if site.opcode in POLLS:
-        return True
-    return site.opcode == "ld" and not STRONG.isdisjoint(site.instruction.form.modifiers)
 
 
 def registers_of(operand: Operand) -> Iterable[Register]:

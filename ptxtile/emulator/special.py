@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxtile.emulator import windows
 from ptxtile.emulator.widths import Bits
 
 if TYPE_CHECKING:
@@ -98,6 +99,11 @@ SPECIALS: dict[str, Factory] = {
     "%dynamic_smem_size": _even(lambda wave: wave.launch.dynamic_shared),
     "%total_smem_size": _even(_shared_bytes),
     "%aggr_smem_size": _even(_shared_bytes),
+    "%reserved_smem_offset_begin": _even(lambda wave: 0),
+    "%reserved_smem_offset_end": _even(lambda wave: windows.SHARED_START),
+    "%reserved_smem_offset_cap": _even(lambda wave: windows.SHARED_START),
+    "%reserved_smem_offset_0": _even(lambda wave: 0),
+    "%reserved_smem_offset_1": _even(lambda wave: 0),
 }
 
 CLOCKS = {

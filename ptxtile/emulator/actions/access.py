@@ -158,20 +158,27 @@ def st(program: Program, site: Site) -> Run:
     access = access_of(program, site, address, len(parts))
     if access.space in ("const", "param"):
         raise stop("unsupported", f"the emulator cannot store to .{access.space}", site)
-    through = access.space == "local" and ".param" in "".join(site.instruction.form.modifiers)
 
     def run(lanes: Lanes) -> None:
         addresses = locate(lanes)
-        values = []
-        for part, read in zip(parts, readers):
-            value, shadow = read(lanes)
-            if shadow is not None and not through:
-                refuse_undefined(lanes, shadow, "the stored value", f"register {part}")
-            values.append((value, shadow))
+        values = [read(lanes) for read in readers]
+        lost = any(shadow is not None for _, shadow in values)
         for target in lanes.wave.spaces.parts(lanes, access.space, addresses, access.total, "writes"):
+            if (
+                lost and target.store is not lanes.wave.spaces.local
+            ):  # what only the thread sees may be undefined
+                _refuse_lost(target, parts, values)
             _store_part(target, access, values)
 
     return run
+
+
+def _refuse_lost(target: Part, parts: tuple[Operand, ...], values: list[tuple[Bits, Shadow]]) -> None:
+    """Stop if one of these threads stores an undefined bit, which others would read."""
+    for part, (_, shadow) in zip(parts, values):
+        chosen = shadow if shadow is None or target.positions is None else shadow[target.positions]
+        if chosen is not None and chosen.any():
+            refuse_undefined(target.lanes, chosen, "the stored value", f"register {part}")
 
 
 def _store_part(part: Part, access: Access, values: list[tuple[Bits, Shadow]]) -> None:

@@ -27,7 +27,8 @@ def jump(group: Group, lanes: Lanes, threads: Threads, target: int) -> None:
     moved = group.at(target, threads)
     step = group.frame.steps[target]
     if not step.poll:
-        moved.laps = 0
+        if group.frame.caller is None:  # a function may be called from a loop that polls
+            moved.laps = 0
     elif target <= group.number:
         moved.laps += 1
     lanes.wave.pool.add(moved)

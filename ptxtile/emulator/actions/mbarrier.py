@@ -121,7 +121,7 @@ def _inval(program: Program, site: Site) -> Run:
 
     def run(lanes: Lanes) -> None:
         for part, users in find(lanes, "invalidates an mbarrier of"):
-            _touch(part, Strength(), writes=True)
+            _touch(part, TOUCH, writes=True)
             for offset, positions in users:
                 object_of(part, offset, positions)
                 del lanes.wave.mbarriers.objects[offset]
