@@ -1,4 +1,4 @@
-"""Ask a GPU about video instructions and warp collectives: the same kernels on it and on the emulator, bit for bit.
+"""Ask a GPU about video instructions, warp collectives, atomics: the same kernels on it and on the emulator.
 
     python benchmarks/device_lanes.py [--chapter warp …] [--match vadd] [--seed 1] [--json FILE] [--raw FILE]
     python benchmarks/device_lanes.py --against benchmarks/results/h200/lanes.json

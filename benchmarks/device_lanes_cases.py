@@ -7,9 +7,11 @@ mask of its warp, which it belongs to where p1 is set) and gives two, r5 and r6.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import device_atomics_cases
 import numpy as np
 from numpy.typing import NDArray
 
@@ -107,7 +109,34 @@ def _warp(seed: int) -> Iterator[Kernel]:
     yield Kernel("@p1 bra in;\nbra out;\nin: activemask.b32 r5;\nout:", "numbers")
 
 
-CHAPTERS = {"scalar": _scalar, "simd": _simd, "warp": _warp}
+def _atomic(seed: int) -> Iterator[Kernel]:
+    for text in device_atomics_cases.texts(TARGET, PTX_VERSION):
+        yield Kernel(text, "floats" if re.search(r"\.b?f\d", text) else "numbers")
+
+
+CHAPTERS = {"scalar": _scalar, "simd": _simd, "warp": _warp, "atomic": _atomic}
+FLOATS = (
+    0x7F800000,
+    0xFF800000,
+    0x7FC00001,
+    0x3F800000,
+    0xBF800000,
+    0x00800000,
+    0x80800001,
+    0x007FFFFF,
+    0x33800000,
+)
+FLOATS += (
+    0x7C003C00,
+    0xFC000001,
+    0x04008400,
+    0x7F803F80,
+    0x00808001,
+    0x3FF00000,
+    0x7FF00000,
+    0x00100000,
+    0x3C800000,
+)
 WORDS = (
     0,
     1,
@@ -135,6 +164,8 @@ def words(draw: str, seed: int) -> NDArray[np.uint32]:
     found = rng.integers(0, 1 << 32, shape, np.uint64)
     found >>= rng.integers(0, 32, shape).astype(np.uint64) * (rng.random(shape) < 0.3)
     found = np.where(rng.random(shape) < 0.5, rng.choice(np.array(WORDS, np.uint64), shape), found)
+    if draw == "floats":
+        found = np.where(rng.random(shape) < 0.4, rng.choice(np.array(FLOATS, np.uint64), shape), found)
     if draw == "shift":
         amounts = rng.integers(0, 70, THREADS).astype(np.uint64) * np.uint64(0x01010101)
         found[:, 1] = np.where(rng.random(THREADS) < 0.8, amounts & np.uint64(0xFFFFFFFF), found[:, 1])
