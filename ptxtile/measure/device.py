@@ -25,7 +25,6 @@ WARPS = (1, 2, 4, 8, 16, 32)
 
 REPEATS = 7
 _PASSES = 2
-_SLOT = 32 * 16
 _SLOTS = [*(driver.Slot("Q", 8 * i, 8) for i in range(3)), driver.Slot("I", 24, 4), driver.Slot("I", 28, 4)]
 _BOUNDARY = 1 << 16
 _UINT32 = 2  # the driver's number of the type
@@ -74,10 +73,9 @@ class _Spare:
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """Buffers on the device: operands, and times by launch."""
+    """Buffers on the device: operands, cells, fields of scenarios, times."""
 
     operands: driver.DeviceBuffer
-    times: driver.DeviceBuffer
     room: driver.DeviceBuffer
     ordinal: int
     field: _Spare
@@ -94,9 +92,8 @@ def _ground(ordinal: int) -> _Ground:
     operands = driver.DeviceBuffer(len(data), ordinal)
     held = ctypes.create_string_buffer(data, len(data))
     driver.copy_to_device(operands.address, ctypes.addressof(held), len(data), ordinal=ordinal)
-    times = driver.DeviceBuffer(_SLOT * 256, ordinal)
     room = driver.DeviceBuffer(2 * CELLS, ordinal)
-    made = _Ground(operands, times, room, ordinal, _Spare(ordinal), _Spare(ordinal))
+    made = _Ground(operands, room, ordinal, _Spare(ordinal), _Spare(ordinal))
     driver.fill(made.cells, 0, CELLS, ordinal=ordinal)
     chased = cells(made.cells)
     ring = ctypes.create_string_buffer(chased, len(chased))
@@ -105,39 +102,56 @@ def _ground(ordinal: int) -> _Ground:
     return made
 
 
-def _read(address: int, launches: int, ordinal: int, blocks: int = 1) -> list[list[int]]:
-    """For each launch, the times of all warps: t0, t1, t0, t1, …"""
-    width = _SLOT // 8 * blocks
+def _read(address: int, launches: int, warps: int, ordinal: int) -> list[list[int]]:
+    """For each launch, the times of all its warps: t0, t1, t0, t1, …"""
+    width = 2 * warps
     held = (ctypes.c_uint64 * (width * launches))()
-    size = ctypes.sizeof(held)
-    driver.copy_from_device(ctypes.addressof(held), address, size, ordinal=ordinal)
+    driver.copy_from_device(ctypes.addressof(held), address, ctypes.sizeof(held), ordinal=ordinal)
     driver.synchronize(ordinal)
     return [list(held[width * number : width * (number + 1)]) for number in range(launches)]
 
 
+def _cycles(times: Sequence[int], blocks: int) -> float:
+    """The mean time of the blocks of a launch, each from its first warp's start to its last one's end.
+
+    Clocks of different SMs do not compare.
+    """
+    width = len(times) // blocks
+    if width == 2:  # one warp a block
+        return (sum(times[1::2]) - sum(times[0::2])) / blocks
+    each = [times[place : place + width] for place in range(0, len(times), width)]
+    return sum(max(used[1::2]) - min(used[0::2]) for used in each) / blocks
+
+
 def _time(
     module: driver.LoadedModule, rate: Rate, warps: int, repeats: int, ground: _Ground
-) -> list[list[int]]:
-    """Cycles of the shorter and of the longer kernel, repeated: from the first warp's start to the last's end."""
-    geometry = driver.Geometry((1, 1, 1), (32 * warps, 1, 1))
-    launchers = [driver.Launcher(module.function(name), geometry, _SLOTS) for name in (rate.short, rate.long)]
-    number = 0
-    for _ in range(repeats):
-        for launch in launchers:
-            launch(
-                [
-                    ground.times.address + _SLOT * number,
-                    ground.operands.address,
-                    ground.cells,
-                    rate.trips,
-                    _PASSES,
-                ]
-            )
-            number += 1
-    found: list[list[int]] = [[], []]
-    for index, times in enumerate(_read(ground.times.address, number, ground.ordinal)):
-        used = times[: 2 * warps]
-        found[index % 2].append(max(used[1::2]) - min(used[0::2]))
+) -> list[list[float]]:
+    """Cycles of the shorter and of the longer kernel, repeated."""
+    blocks = rate.grid or driver.device(ground.ordinal).multiprocessors
+    geometry = driver.Geometry((blocks, 1, 1), (32 * warps, 1, 1))
+    values = [ground.operands.address, ground.cells, rate.trips, _PASSES]
+    return _launched(module, rate, geometry, _SLOTS, values, repeats, ground)
+
+
+def _launched(
+    module: driver.LoadedModule,
+    rate: Rate,
+    geometry: driver.Geometry,
+    slots: Sequence[driver.Slot],
+    values: Sequence[driver.Value],
+    repeats: int,
+    ground: _Ground,
+) -> list[list[float]]:
+    """Both kernels in turn, `repeats` times; the first parameter is where times go."""
+    launchers = [driver.Launcher(module.function(name), geometry, slots) for name in (rate.short, rate.long)]
+    blocks = geometry.grid[0]
+    warps = blocks * -(-geometry.block[0] // 32)
+    stamps = ground.stamps.take(16 * warps * 2 * repeats)
+    for number in range(2 * repeats):
+        launchers[number % 2]([stamps + 16 * warps * number, *values])
+    found: list[list[float]] = [[], []]
+    for number, times in enumerate(_read(stamps, 2 * repeats, warps, ground.ordinal)):
+        found[number % 2].append(_cycles(times, blocks))
     return found
 
 
@@ -153,30 +167,17 @@ def _map(tensor: Sequence[int], blocks: int, address: int, ordinal: int) -> byte
 def _time_point(
     module: driver.LoadedModule, rate: Rate, launch: Launch, ground: _Ground
 ) -> tuple[list[list[float]], int]:
-    """Cycles of the shorter and of the longer kernel, repeated, and the blocks that ran.
-
-    The cycles of a launch are the mean of its blocks', each from its first warp's start to its last one's end: clocks
-    of different SMs do not compare.
-    """
+    """Cycles of the shorter and of the longer kernel, repeated, and the blocks that ran."""
     blocks = launch.grid or driver.device(ground.ordinal).multiprocessors
     cluster = (launch.cluster, 1, 1) if launch.cluster > 1 else None
     geometry = driver.Geometry((blocks, 1, 1), (launch.block, 1, 1), cluster, dynamic_shared=launch.shared)
-    slots = [*_SLOTS, driver.Slot("128s", 64, 128)] if launch.tensor else _SLOTS
-    launchers = [driver.Launcher(module.function(name), geometry, slots) for name in (rate.short, rate.long)]
-    field = ground.field.take(launch.field * blocks)
-    width = _SLOT * blocks
-    stamps = ground.stamps.take(width * 2 * REPEATS)
+    field = ground.field.take(launch.field * blocks + launch.common)
     values: list[driver.Value] = [ground.operands.address, field, rate.trips, _PASSES]
+    slots = _SLOTS
     if launch.tensor:
+        slots = [*_SLOTS, driver.Slot("128s", 64, 128)]
         values.append(_map(launch.tensor, blocks, field, ground.ordinal))
-    for number in range(2 * REPEATS):
-        launchers[number % 2]([stamps + width * number, *values])
-    found: list[list[float]] = [[], []]
-    warps = -(-launch.block // 32)
-    for number, times in enumerate(_read(stamps, 2 * REPEATS, ground.ordinal, blocks)):
-        each = [times[64 * block : 64 * block + 2 * warps] for block in range(blocks)]
-        found[number % 2].append(sum(max(used[1::2]) - min(used[0::2]) for used in each) / blocks)
-    return found, blocks
+    return _launched(module, rate, geometry, slots, values, REPEATS, ground), blocks
 
 
 def _measure(module: driver.LoadedModule, case: Case, ground: _Ground) -> dict[str, object]:
@@ -200,8 +201,9 @@ def _clock(ground: _Ground) -> float:
     """The SM clock now, in MHz."""
     with driver.load(CLOCK, ground.ordinal) as module:
         launch = driver.Launcher(module.function("clock"), driver.Geometry((1, 1, 1), (1, 1, 1)), _SLOTS[:1])
-        launch([ground.times.address])
-        t0, t1, n0, n1 = _read(ground.times.address, 1, ground.ordinal)[0][:4]
+        times = ground.stamps.take(32)
+        launch([times])
+        t0, t1, n0, n1 = _read(times, 1, 2, ground.ordinal)[0]
     return round(1000 * (t1 - t0) / max(n1 - n0, 1), 1)
 
 

@@ -263,7 +263,7 @@ def entry(name: str, form: Form | None, way: Way, shape: Shape, link_name: str =
     where = "", ""
     if form and writer.signature and any(each.kind == "address" for each in writer.signature.operands):
         result = next(each for each in writer.signature.operands if each.role == "out")
-        where = memory.DECLARATIONS, memory.opening(memory.ring_place(form, result))
+        where = memory.DECLARATIONS, memory.opening(memory.ring_of(form, result))
     return _ENTRY.format(
         name=name,
         threads=32 if way.kind == "chase" else 1024,
@@ -292,6 +292,7 @@ ld.param.u64 %in, [in];
 ld.param.u32 %trips, [trips];
 ld.param.u32 %passes, [passes];
 mov.u32 %thread, %tid.x;
+mov.u32 %block, %ctaid.x;
 mad.wide.u32 %mine, %thread, 16, %in;
 {opening}{preamble}
 PASS:
@@ -309,8 +310,9 @@ sub.u32 %passes, %passes, 1;
 setp.ne.u32 %again, %passes, 0;
 @%again bra PASS;
 shr.u32 %warp, %thread, 5;
-mov.u32 %block, %ctaid.x;
-mad.lo.u32 %warp, %block, 32, %warp;
+mov.u32 %count, %ntid.x;
+shr.u32 %count, %count, 5;
+mad.lo.u32 %warp, %block, %count, %warp;
 mad.wide.u32 %slot, %warp, 16, %out;
 st.global.u64 [%slot], %t0;
 st.global.u64 [%slot+8], %t1;

@@ -31,16 +31,18 @@ __all__ = [
     "next_address",
     "opening",
     "references",
-    "ring_place",
+    "ring_of",
 ]
 
 SPACES = ("", ".global", ".shared", ".shared::cta", ".shared::cluster")
 """State spaces of addresses that are chased; "" is generic, and reads global memory."""
 
-CELLS = 1 << 20
+CELLS = 1 << 23
 """Bytes of global memory that a kernel gets for cells, from a boundary of as many."""
 
-_OWN, _OWN_STEP, _OWN_STEPS = 1 << 19, 1 << 14, 32
+_RINGED = 1 << 19  # bytes that hold the single cell and the rings
+# 16 bytes of each thread's own in each of several turns: of 1024 threads, or of a warp on each of 256 SMs
+_OWN, _OWN_STEP, _OWN_STEPS = 1 << 22, 1 << 17, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,13 @@ class _Ring:
     distance: int
 
 
+_ALONE = _Ring(0, 1, 0)
 _RINGS = {8: _Ring(1 << 16, 256, 256), 16: _Ring(2 << 16, 512, 128), 32: _Ring(1 << 18, 2048, 128)}
 
 
 def cells(address: int) -> bytes:
-    """What is in the first half of the cells, which begin at an address: the single cell, then the rings."""
-    image = bytearray(_OWN)
+    """What is at the beginning of the cells, which begin at an address: the single cell, then the rings."""
+    image = bytearray(_RINGED)
     image[:16] = struct.pack("<2Q", address, address)
     for ring in _RINGS.values():
         for line in range(ring.lines):
@@ -72,12 +75,12 @@ def _width(result: Operand) -> int:
     return 8 if result.type in (".b8", ".u8", ".s8") else 16 if bits(result.carrier or "") == 16 else 32
 
 
-def ring_place(form: Form, result: Operand) -> int:
-    """Where in the cells a form's chase begins."""
+def ring_of(form: Form, result: Operand) -> _Ring:
+    """The ring that a form's chase follows: of one cell, if a cache of the SM answers."""
     words = form.spelling.split(".")
     far = {"cg", "cv", "lu"}.intersection(words) and "nc" not in words
     strong = {"relaxed", "acquire", "volatile", "mmio"}.intersection(words) and "cta" not in words
-    return _RINGS[_width(result)].place if far or strong else 0
+    return _RINGS[_width(result)] if far or strong else _ALONE
 
 
 DECLARATIONS = """.shared .align 16 .b8 room[16400];
@@ -87,10 +90,15 @@ DECLARATIONS = """.shared .align 16 .b8 room[16400];
 
 # %cells and %room are the chased cells, the same for all threads; %cell and %spot are 16 bytes for each thread alone.
 _OPENING = """ld.param.u64 %cells, [cells];
-mad.wide.u32 %cell, %thread, 16, %cells;
+mov.u32 %spot, %ntid.x;
+mad.lo.u32 %spot, %block, %spot, %thread;
+mad.wide.u32 %cell, %spot, 16, %cells;
 add.u64 %cell, %cell, {own};
 add.u64 %cells, %cells, {place};
 mov.b64 {{%low, %high}}, %cells;
+mul.lo.u32 %spot, %block, {apart};
+and.b32 %spot, %spot, {last};
+mad.wide.u32 %cells, %spot, {distance}, %cells;
 mov.u32 %room, room;
 mad.lo.u32 %spot, %thread, 16, %room;
 add.u32 %spot, %spot, 16;
@@ -102,9 +110,16 @@ bar.sync 0;
 """
 
 
-def opening(place: int) -> str:
-    """Statements that find the cells; a chase begins at `place`."""
-    return _OPENING.format(own=_OWN, place=place, zero=offset("zero", 0))
+def opening(ring: _Ring) -> str:
+    """Statements that find the cells; the chase of a block begins at a line of a ring that is not its neighbours'."""
+    return _OPENING.format(
+        own=_OWN,
+        place=ring.place,
+        apart=ring.lines // 128 | 1,
+        last=ring.lines - 1,
+        distance=ring.distance,
+        zero=offset("zero", 0),
+    )
 
 
 def is_shared(space: str | None) -> bool:
@@ -170,18 +185,15 @@ def next_address(
     low = temporary("b32")
     if bits(carrier) == 64:
         high = temporary("b32")
-        lines.append(f"mov.b64 {{{low}, {high}}}, {head};")
-        lines.append(
-            f"mad.lo.u32 %acc, {high}, %thread, %acc;" if shared else f"mov.b64 {into}, {{{low}, {high}}};"
-        )
+        used = f"mad.lo.u32 %acc, {high}, %thread, %acc;" if shared else f"mov.b64 {into}, {{{low}, {high}}};"
+        lines += [f"mov.b64 {{{low}, {high}}}, {head};", used]
     elif bits(carrier) == 32:
         lines.append(f"mov.b32 {low}, {head};")
     else:
         pick = "0x7610" if _width(result) == 16 else "0x7650" if shared else "0x7604"
         lines += [f"cvt.u32.u16 {low}, {head};", f"prmt.b32 {low}, {low}, {base}, {pick};"]
-    if (
-        transposed
-    ):  # the address comes in halves of different cells: the load is waited for, and the address is known
+    if transposed:
+        # The address comes in halves of different cells: the load is waited for, and the address is known.
         lines += [f"and.b32 {low}, {low}, %none;", f"or.b32 {into}, {low}, %room;"]
     elif shared:
         lines.append(f"mov.b32 {into}, {low};")

@@ -25,6 +25,7 @@ class Rate:
     trips   turns of the loop
     sass    SASS mnemonics of one step, and how many of each: the proof
     least   steps of the shorter one's turn, of a scenario
+    grid    blocks that run at once, 0 for one on each SM: where memory lies at different distances from SMs
     """
 
     short: str
@@ -34,6 +35,7 @@ class Rate:
     trips: int
     sass: Mapping[str, float]
     least: int = 0
+    grid: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Launch:
     cluster  blocks of a cluster
     shared   bytes of dynamic shared memory
     field    bytes of global memory for each block
+    common   bytes of global memory for all blocks together, where they have none each
     tensor   rows, columns, box rows, box columns of the tensor map over the field, in 4-byte elements; () for none
     """
 
@@ -53,6 +56,7 @@ class Launch:
     cluster: int = 1
     shared: int = 0
     field: int = 0
+    common: int = 0
     tensor: tuple[int, ...] = ()
 
 

@@ -156,6 +156,12 @@ def _references(each: _Try, proof: Mapping[str, float]) -> tuple[str, ...]:
     return tuple(name for name in named if name == DECLARED or seen.get(name, "PRMT") in proof)
 
 
+def _reaches_memory(each: _Try) -> bool:
+    """Whether a form reads or writes global memory, which lies at other distances from other SMs."""
+    operands = each.form.signatures[each.way.signature].operands if each.form else ()
+    return any(one.kind == "address" and not memory.is_shared(one.space) for one in operands)
+
+
 def _case(each: _Try, name: str, shapes: Sequence[Shape], code: Code) -> Case | str:
     rates: list[Rate | None] = []
     notes = []
@@ -172,10 +178,13 @@ def _case(each: _Try, name: str, shapes: Sequence[Shape], code: Code) -> Case | 
             notes.append(proof)
             rates.append(None)
         else:
-            rates.append(Rate(f"{name}_{first}", f"{name}_{first + 1}", steps, chains, trips, proof))
+            grid = 0 if first == 0 and _reaches_memory(each) else 1
+            rates.append(
+                Rate(f"{name}_{first}", f"{name}_{first + 1}", steps, chains, trips, proof, grid=grid)
+            )
     if rates[0] is not None and rates[1] is None and not chase:
         # Neighbouring chains were merged (two scalars into a pair, say): one chain a thread, and warps enough.
-        rates[1] = replace(rates[0], trips=16)
+        rates[1] = replace(rates[0], trips=16, grid=1)
     if rates == [None, None]:
         return notes[0]
     shown = next(rate.sass for rate in rates if rate is not None)

@@ -18,8 +18,8 @@ EVERYWHERE = 1 << 20
 
 _THREADS = 1024
 _STEPS = 12
-_SPAN = _THREADS * 8
-"""Bytes from the addresses of a step to those of the next one, which spreads them over the caches."""
+_TURNS = 16
+_LINE = 128
 
 _HELPERS = frozenset(
     "IMAD IADD3 VIADD LOP3 MOV UMOV UIADD3 R2UR PRMT ISETP BRA BSSY BSYNC SHF LDS FADD HADD2 HFMA2 SEL CS2R NOP".split()
@@ -55,10 +55,22 @@ def recipes() -> Iterator[Recipe]:
     """All points of these scenarios."""
     for form, sass, points, carrier in _SHARED:
         for sharing in points:
-            yield _atomic(form, sass, sharing, carrier, Launch(1, _THREADS, shared=_STEPS * _SPAN))
+            yield _atomic(
+                form, sass, sharing, carrier, Launch(1, _THREADS, shared=_STEPS * _span(carrier, sharing))
+            )
     for form, sass, points, carrier in _GLOBAL:
         for sharing in points:
-            yield _atomic(form, sass, sharing, carrier, Launch(0, _THREADS, field=_STEPS * _SPAN))
+            yield _atomic(form, sass, sharing, carrier, Launch(0, _THREADS, field=_field(carrier, sharing)))
+
+
+def _span(carrier: str, sharing: int) -> int:
+    """Bytes of a block's addresses in a step: lines without gaps, which all parts of the cache share evenly."""
+    return max(_LINE, _THREADS * _BITS[carrier] // 8 // sharing)
+
+
+def _field(carrier: str, sharing: int) -> int:
+    """Bytes of global memory of a block. A block with one address moves on to the next line from turn to turn."""
+    return 2 * _TURNS * _LINE if sharing >= _THREADS else _STEPS * _span(carrier, sharing)
 
 
 def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) -> Recipe:
@@ -79,7 +91,7 @@ def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) ->
     )
 
     def step(turn: int) -> list[str]:
-        place = turn * _SPAN if sharing < _THREADS else 0
+        place = turn * _span(carrier, sharing) if sharing < _THREADS else 0
         where = f"[{'%spot' if launch.shared else '%cell'}+{place}]"
         operands = f"{where}, %one, %one" if ".cas" in form else f"{where}, %one"
         if form.startswith("red"):
@@ -103,7 +115,8 @@ def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) ->
         declare=(f".reg .{carrier} %one, %old;", ".reg .u32 %index, %spot, %low, %high;", ".reg .u64 %cell;"),
         setup=setup,
         steps=(4, _STEPS),
-        trips=4 if sharing >= _THREADS else 16,
+        turned=(f"add.u64 %cell, %cell, {_LINE};",) if sharing == _THREADS and not launch.shared else (),
+        trips=4 if sharing == EVERYWHERE else _TURNS,
     )
 
 

@@ -54,9 +54,20 @@ def recipes() -> Iterator[Recipe]:
         yield _cp_async(size, cache, alone=False)
 
 
-def _slot(turn: int, size: int) -> int:
+_STEPS = (4, 12)
+_SPREAD = 4 * _KIB  # bytes from copy to copy of a latency, at least: they go to lines at all distances
+_SOME = 16  # blocks of a latency, on SMs at all distances, which do not fill what they share
+
+
+def _slot(turn: int, size: int, alone: bool) -> int:
     """Bytes from the beginning of the ring to where a step's copy goes."""
-    return turn % max(1, _RING // size) * size
+    distance = max(size, _SPREAD if alone else 0)
+    return turn % max(1, _RING // distance) * distance
+
+
+def _field(size: int, alone: bool) -> int:
+    """Bytes of global memory of a block; those of all blocks leave no gaps."""
+    return max(size, _RING if alone else min(_RING, _STEPS[1] * size))
 
 
 def _wait(turn: int) -> list[str]:
@@ -110,7 +121,7 @@ def _counted(scenario: str, form: str, copy: str, size: int, sass: str, *, alone
     """Copies whose bytes an mbarrier counts."""
 
     def step(turn: int) -> list[str]:
-        place = _slot(turn, size)
+        place = _slot(turn, size, alone)
         lines = [f"add.u32 %to, %ring, {place};", f"add.u64 %from, %field, {place};"]
         if alone:
             expect = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%shared], {size};"
@@ -119,7 +130,7 @@ def _counted(scenario: str, form: str, copy: str, size: int, sass: str, *, alone
 
     return Recipe(
         Point(scenario, form, "bytes", size, "cycles" if alone else "B", 1 if alone else size, not alone),
-        Launch(1 if alone else 0, 32, shared=_ROOM + max(_RING, size), field=max(_RING, size)),
+        Launch(_SOME if alone else 0, 32, shared=_ROOM + max(_RING, size), field=_field(size, alone)),
         step,
         {sass: 1},
         _HELPERS,
@@ -127,7 +138,7 @@ def _counted(scenario: str, form: str, copy: str, size: int, sass: str, *, alone
         setup=_SETUP,
         turned=() if alone else _BEFORE,
         finish=() if alone else _turn_before("LAST"),  # a block must not end under its copies
-        steps=(4, 12),
+        steps=_STEPS,
         trips=16 if alone else _TRIPS,
     )
 
@@ -153,7 +164,7 @@ def _across(size: int) -> Recipe:
         setup=(*_SETUP, *to, f"add.u32 %to, %bar, {_ROOM + size};"),
         finish=MEET,
         start=MEET,
-        steps=(4, 12),
+        steps=_STEPS,
     )
 
 
@@ -162,7 +173,7 @@ def _grouped(name: str, form: str, size: int, alone: bool) -> Recipe:
     close = ["cp.async.bulk.commit_group;", f"cp.async.bulk.wait_group {0 if alone else 1};"]
 
     def step(turn: int) -> list[str]:
-        place = _slot(turn, size)
+        place = _slot(turn, size, alone)
         lines = [
             f"add.u32 %to, %ring, {place};", f"add.u64 %from, %field, {place};",
             f"@%first {form} [%from], [%to], {size};",
@@ -174,7 +185,7 @@ def _grouped(name: str, form: str, size: int, alone: bool) -> Recipe:
             f"tma.{'latency' if alone else 'rate'}.bulk.{name}", form, "bytes", size, "cycles" if alone else "B",
             1 if alone else size, not alone,
         ),
-        Launch(1 if alone else 0, 32, shared=_ROOM + max(_RING, size), field=max(_RING, size)),
+        Launch(_SOME if alone else 0, 32, shared=_ROOM + max(_RING, size), field=_field(size, alone)),
         step,
         {"UBLKRED" if "reduce" in form else "UBLKCP": 1},
         _HELPERS,
@@ -182,7 +193,7 @@ def _grouped(name: str, form: str, size: int, alone: bool) -> Recipe:
         setup=_SETUP,
         turned=() if alone else tuple(close),
         finish=("cp.async.bulk.wait_group 0;",),
-        steps=(4, 12),
+        steps=_STEPS,
         trips=16 if alone else _TRIPS,
     )  # fmt: skip
 
@@ -232,7 +243,7 @@ def _cp_async(size: int, cache: str, *, alone: bool) -> Recipe:
             f"async.{'latency' if alone else 'rate'}.cp.async.{cache}", form, "bytes a thread", size,
             "cycles" if alone else "B", 1 if alone else threads * size, not alone,
         ),
-        Launch(1 if alone else 0, threads, shared=12 * threads * size, field=12 * threads * size),
+        Launch(_SOME if alone else 0, threads, shared=12 * threads * size, field=12 * threads * size),
         step,
         {"LDGSTS": 1},
         _HELPERS,
@@ -240,6 +251,6 @@ def _cp_async(size: int, cache: str, *, alone: bool) -> Recipe:
         setup=(f"mad.lo.u32 %to, %thread, {size}, %shared;", f"mad.wide.u32 %from, %thread, {size}, %field;"),
         turned=() if alone else ("cp.async.commit_group;", "cp.async.wait_group 1;"),
         finish=("cp.async.wait_all;",),
-        steps=(4, 12),
+        steps=_STEPS,
         trips=_TRIPS,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Latency of loads by level and footprint: a pointer chase by one warp through all cells of a footprint.
+"""Latency of loads by level and footprint: a pointer chase by one warp of each SM through all cells of a footprint.
 
 Cells lie `STRIDE` bytes apart. Each holds the address of the next one, in an order that a linear congruence gives:
 every cell once, neighbours far apart. Before the clock starts, the kernel writes the cells and reads them all, so
@@ -23,6 +23,8 @@ _CACHED = tuple(_KIB << n for n in (2, 4, 5, 6, 7, 8, 9, 10)) + tuple(
 )
 _BEYOND = tuple(_KIB << n for n in (2, 6, 9, 10)) + tuple(_MIB << n for n in (2, 3, 4, 5, 6, 8, 10))
 _SHARED = tuple(_KIB << n for n in (2, 5, 7))
+_FEW = 16  # blocks of a chase through more than the second-level cache
+_APART = 40503  # cells from the first one of a block to that of the next, so that no block follows another
 _MULTIPLIER, _INCREMENT = 1664525, 1013904223  # of a congruence that visits every cell of a power of two
 
 
@@ -75,7 +77,7 @@ def _global(scenario: str, form: str, size: int) -> Recipe:
     ]
     return Recipe(
         Point(scenario, form, "bytes", size, "cycles", 1),
-        Launch(1, 32, field=size),
+        Launch(0 if size <= 32 * _MIB else _FEW, 32, common=size),
         lambda turn: [f"{form} %x, [%x];"],
         {"LDG.E": 1},
         declare=(".reg .u32 %index, %after, %low, %high;", ".reg .u64 %cell, %x;", ".reg .pred %more;"),
@@ -83,7 +85,9 @@ def _global(scenario: str, form: str, size: int) -> Recipe:
             *_walk("WRITE", cells, write),
             "membar.gl;",
             *_walk("READ", cells, read),
-            "mov.u64 %x, %field;",
+            f"mul.lo.u32 %index, %block, {_APART};",
+            f"and.b32 %index, %index, {cells - 1};",
+            f"mad.wide.u32 %x, %index, {STRIDE}, %field;",
         ),
         finish=("cvt.u32.u64 %acc, %x;", "@%never st.global.u32 [%out], %acc;"),
         steps=(16, 48),
