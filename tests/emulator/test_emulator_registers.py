@@ -67,14 +67,14 @@ def test_a_count_that_fits_no_more():
             "setmaxnreg.dec to 72, where the thread has 64, which is fewer already",
         ),
         (
-            ".reqntid 384",
+            ".maxnreg 168",
             TAKE.format(160),
             "setmaxnreg.inc to 160, where the thread has 168, which is more already",
         ),
         (
             ".maxntid 128\n.minnctapersm 4",
-            TAKE.format(64),
-            "setmaxnreg.inc to 64, where the thread has 128, which is more already",
+            GIVE.format(136),
+            "setmaxnreg.dec to 136, where the thread has 128, which is fewer already",
         ),
     ],
 )
@@ -84,6 +84,10 @@ def test_the_wrong_way(directives, producer, message):
         run(directives, producer, "", block)
     assert caught.value.kind == "registers"
     assert str(caught.value).splitlines()[0] == f"registers: {message}"
+
+
+def test_a_count_that_the_assembler_may_have_chosen_smaller():
+    assert run(".maxntid 256", GIVE.format(40), TAKE.format(232), 256)
 
 
 def test_without_a_count_nothing_happens():
