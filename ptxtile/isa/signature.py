@@ -191,16 +191,8 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
             f"{declared.source}:1: {name} has the type {type_name}, which is none, in {line.text}"
         )
     length = _length(declared, inside, values)
-    read = role == "in"
-    literal = "imm" in flags or "either" in flags
-    literal = literal or (read and flags.isdisjoint(("reg", "whole")) and bool(known.literals))
-    literals = known.literals or frozenset(["int"])
-    if "integer" in flags:
-        literals &= {"int"}
-    bounds = next((tuple(each[1:]) for each in declared.attributes if each[0] == "range"), None)
-    choices = next((tuple(each[1:]) for each in declared.attributes if each[0] == "among"), ())
-    multiple = next((each[1] for each in declared.attributes if each[0] == "multiple"), 1)
-    most = next((each[1] for each in declared.attributes if each[0] == "most"), "")
+    literals = _literals(known, flags, role == "in")
+    limits = {each[0]: each[1:] for each in declared.attributes if each[0] != "flag"}
     return Operand(
         name=name,
         role=cast("object", role),  # type: ignore[arg-type]
@@ -211,20 +203,30 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         length=length,
         single=length == 1 and declared.kind[0] in ("type", "last") and declared.kind[-1] is not None,
         register=flags.isdisjoint(("imm", "whole")),
-        immediate=literal,
-        bounds=cast("tuple[int, int] | None", bounds),
+        immediate=bool(literals),
+        bounds=cast("tuple[int, int]", tuple(limits["range"])) if "range" in limits else None,
         sink="sink" in flags,
         special=not flags.isdisjoint(("special", "whole")),
         symbol="symbolic" in flags,
-        literals=literals if literal else frozenset(),
-        choices=choices,
-        multiple=multiple,
+        literals=literals,
+        choices=tuple(limits.get("among", ())),
+        multiple=limits.get("multiple", (1,))[0],
         loose="loose" in flags,
         strict="strict" in flags,
         pure="pure" in flags,
         whole="whole" in flags,
-        most=most,
+        most=limits.get("most", ("",))[0],
     )
+
+
+def _literals(known: types.Type, flags: set[str], read: bool) -> frozenset[str]:
+    """The kinds of literal that may stand for a value."""
+    if flags.isdisjoint(("imm", "either")) and not (
+        read and flags.isdisjoint(("reg", "whole")) and known.literals
+    ):
+        return frozenset()
+    literals = known.literals or frozenset(["int"])
+    return literals & {"int"} if "integer" in flags else literals
 
 
 def _registers(known: types.Type, declared: Declaration, inside: condition.Scope) -> frozenset[str]:
