@@ -44,6 +44,7 @@ RESULT = {
     "brkpt": NOTHING, "nanosleep": NOTHING, "pmevent": f"closed list: {NOTHING}", "trap": "stops the program",
     "setmaxnreg": "exact: counts, and a pool a CTA",
     "griddepcontrol": "exact: the launch before has ended",
+    "fabric.submit": "exact, of one device", "fabric.wait": "exact, of one device",
     "prefetch": NOTHING, "prefetchu": NOTHING, "applypriority": NOTHING, "createpolicy": "a policy without effect",
     "activemask": "the lanes that run together, which may be others on a device",
     "cp.async": LATE, "cp.async.bulk": LATE, "cp.reduce.async.bulk": LATE, "st.async": LATE, "red.async": LATE,

@@ -117,11 +117,12 @@ def trap(program: Program, site: Site) -> Control:
     return run
 
 
-@action("brkpt", "nanosleep", "pmevent", "griddepcontrol")
+@action("brkpt", "nanosleep", "pmevent", "griddepcontrol", "fabric")
 def nothing(program: Program, site: Site) -> Run:
     """Instructions without an effect that a program can see.
 
     A launch begins when the one before it has ended and been seen, so griddepcontrol.wait finds nothing to wait for.
+    There is one device, and no fabric on which an operation could be under way.
     """
     return lambda lanes: None
 
