@@ -39,7 +39,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return ""
-    return f"{value:.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    digits = next((digits for limit, digits in ((1000, 0), (10, 1), (0.1, 2)) if value >= limit), 4)
+    return f"{value:.{digits}f}"
 
 
 def _sass(record: Record) -> str:
@@ -107,13 +108,15 @@ def beside(table: Sequence[Published]) -> Callable[[Sequence[Record]], str]:
     return made
 
 
-def pivot(*prefixes: str) -> Callable[[Sequence[Record]], str]:
+def pivot(*prefixes: str, axis: str = "") -> Callable[[Sequence[Record]], str]:
     """Scenarios whose names begin so, one a row; their points are the columns."""
 
     def made(records: Sequence[Record]) -> str:
         groups: dict[str, dict[float, Record]] = defaultdict(dict)
         for record in records:
-            if record.scenario.startswith(prefixes) and record.at is not None and record.skipped is None:
+            if not record.scenario.startswith(prefixes) or record.at is None or record.skipped is not None:
+                continue
+            if not axis or record.axis == axis:
                 groups[record.scenario][record.at] = record
         places = sorted({at for points in groups.values() for at in points})
         axes = {record.axis for points in groups.values() for record in points.values()}
@@ -139,8 +142,8 @@ TABLES: Mapping[str, Callable[[Sequence[Record]], str]] = {
     "conflicts": pivot("memory.conflicts"),
     "bandwidth": pivot("memory.bandwidth"),
     "atomics": pivot("atomics"),
-    "threads": pivot("barriers.bar.", "barriers.mbarrier/", "barriers.mbarrier"),
-    "clusters": pivot("barriers.barrier.cluster"),
+    "threads": pivot("barriers", axis="threads"),
+    "clusters": pivot("barriers", axis="blocks of the cluster"),
     "fences": pivot("barriers.fence", "barriers.membar"),
     "tma latency": pivot("tma.latency"),
     "tma rate": pivot("tma.rate"),

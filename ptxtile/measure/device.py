@@ -111,16 +111,17 @@ def _read(address: int, launches: int, warps: int, ordinal: int) -> list[list[in
     return [list(held[width * number : width * (number + 1)]) for number in range(launches)]
 
 
-def _cycles(times: Sequence[int], blocks: int) -> float:
-    """The mean time of the blocks of a launch, each from its first warp's start to its last one's end.
+def _cycles(times: Sequence[int], blocks: int, *, whole: bool) -> float:
+    """The mean time of the blocks of a launch, or that of the slowest one for what they share as a whole.
 
-    Clocks of different SMs do not compare.
+    A block's is from its first warp's start to its last one's end: clocks of different SMs do not compare.
     """
     width = len(times) // blocks
-    if width == 2:  # one warp a block
+    if width == 2 and not whole:  # one warp a block
         return (sum(times[1::2]) - sum(times[0::2])) / blocks
     each = [times[place : place + width] for place in range(0, len(times), width)]
-    return sum(max(used[1::2]) - min(used[0::2]) for used in each) / blocks
+    spans = [max(used[1::2]) - min(used[0::2]) for used in each]
+    return max(spans) if whole else sum(spans) / blocks
 
 
 def _time(
@@ -141,6 +142,8 @@ def _launched(
     values: Sequence[driver.Value],
     repeats: int,
     ground: _Ground,
+    *,
+    whole: bool = False,
 ) -> list[list[float]]:
     """Both kernels in turn, `repeats` times; the first parameter is where times go."""
     launchers = [driver.Launcher(module.function(name), geometry, slots) for name in (rate.short, rate.long)]
@@ -151,7 +154,7 @@ def _launched(
         launchers[number % 2]([stamps + 16 * warps * number, *values])
     found: list[list[float]] = [[], []]
     for number, times in enumerate(_read(stamps, 2 * repeats, warps, ground.ordinal)):
-        found[number % 2].append(_cycles(times, blocks))
+        found[number % 2].append(_cycles(times, blocks, whole=whole))
     return found
 
 
@@ -165,27 +168,28 @@ def _map(tensor: Sequence[int], blocks: int, address: int, ordinal: int) -> byte
 
 
 def _time_point(
-    module: driver.LoadedModule, rate: Rate, launch: Launch, ground: _Ground
+    module: driver.LoadedModule, rate: Rate, launch: Launch, ground: _Ground, *, whole: bool
 ) -> tuple[list[list[float]], int]:
     """Cycles of the shorter and of the longer kernel, repeated, and the blocks that ran."""
     blocks = launch.grid or driver.device(ground.ordinal).multiprocessors
     cluster = (launch.cluster, 1, 1) if launch.cluster > 1 else None
     geometry = driver.Geometry((blocks, 1, 1), (launch.block, 1, 1), cluster, dynamic_shared=launch.shared)
     field = ground.field.take(launch.field * blocks + launch.common)
-    values: list[driver.Value] = [ground.operands.address, field, rate.trips, _PASSES]
+    # What is timed whole has one pass, at whose start the blocks are together.
+    values: list[driver.Value] = [ground.operands.address, field, rate.trips, 1 if whole else _PASSES]
     slots = _SLOTS
     if launch.tensor:
         slots = [*_SLOTS, driver.Slot("128s", 64, 128)]
         values.append(_map(launch.tensor, blocks, field, ground.ordinal))
-    return _launched(module, rate, geometry, slots, values, REPEATS, ground), blocks
+    return _launched(module, rate, geometry, slots, values, REPEATS, ground, whole=whole), blocks
 
 
 def _measure(module: driver.LoadedModule, case: Case, ground: _Ground) -> dict[str, object]:
     found: dict[str, object] = {}
-    if case.launch is not None:
+    if case.launch is not None and case.point is not None:
         rate = case.dependent or case.independent
         assert rate is not None
-        times, blocks = _time_point(module, rate, case.launch, ground)
+        times, blocks = _time_point(module, rate, case.launch, ground, whole=case.point.whole)
         return {"point": times, "blocks": blocks}
     if case.dependent is not None:
         found["dependent"] = _time(module, case.dependent, 1, REPEATS, ground)

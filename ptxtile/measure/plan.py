@@ -69,8 +69,8 @@ class Point:
     axis, at  what the points differ in, and this one's value: "bytes", 4096
     unit      "cycles" for a latency; else what a rate is of: "B" a clock and SM
     amount    units that a step gives a block; of a latency, instructions in a step
-    whole     whether a rate is of the longer kernel's whole time, which what all SMs share fills from end to end;
-              else it is of the difference of two kernels
+    whole     whether a rate is of the slowest block's whole time in the longer kernel, which what all SMs share fills
+              from end to end; else it is of the difference of two kernels
     """
 
     scenario: str

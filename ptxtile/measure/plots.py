@@ -14,7 +14,7 @@ from ptxtile.measure.scenarios.recipe import place_name
 __all__ = ["bars", "curves", "lines", "strip"]
 
 _WIDTH, _LEFT, _ROW = 900, 250, 20
-_TICKS = tuple(2.0**power for power in range(-6, 18))
+_TICKS = tuple(2.0**power for power in range(-10, 18))
 
 
 def _scale(values: Sequence[float]) -> tuple[float, float, list[float]]:
@@ -115,7 +115,7 @@ def lines(title: str, axis: str, series: Mapping[str, Sequence[tuple[float, floa
         parts.append(
             f'<text x="{x[0]:.1f}" y="{_TALL + 26}" text-anchor="middle">{place_name(axis, x[1])}</text>'
         )
-    parts.append(f'<text x="{_LEFT - 8}" y="{_TALL + 26}" text-anchor="end">{escape(axis)}</text>')
+    parts.append(f'<text x="{_LEFT - 34}" y="{_TALL + 26}" text-anchor="end">{escape(axis)}</text>')
     for number, (name, points) in enumerate(shown.items()):
         places = [(_at(x, left, right), _height(y, low, high)) for x, y in points]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
@@ -127,14 +127,19 @@ def lines(title: str, axis: str, series: Mapping[str, Sequence[tuple[float, floa
             f'<circle style="fill:{colour}" r="3" cx="{x:.1f}" cy="{y:.1f}">{hint}</circle>'
             for x, y in places
         ]
+        if len(shown) > _LEGEND:
+            continue  # names are seen by pointing at a line
         top = _TALL + 48 + 16 * (number // 2)
         beside = _LEFT + 310 * (number % 2)
         parts.append(f'<circle style="fill:{colour}" r="4" cx="{beside}" cy="{top - 4}"/>')
         parts.append(f'<text x="{beside + 10}" y="{top}">{escape(name)}</text>')
-    return _frame(title, _TALL + 50 + 16 * -(-len(shown) // 2), parts)
+    rows = -(-len(shown) // 2) if len(shown) <= _LEGEND else 0
+    return _frame(title, _TALL + 50 + 16 * rows, parts)
 
 
 _TALL = 300
+_LEGEND = 24
+"""Lines that are named below a picture, at most."""
 
 
 def _height(value: float, low: float, high: float) -> float:

@@ -140,7 +140,7 @@ def _global(opcode: str, level: str, kind: _Kind, stride: int) -> Recipe:
     name = f"memory.bandwidth.{opcode}.{level}.{kind.suffix}"
     return Recipe(
         Point(name, form, "stride", stride, "B", _THREADS * kind.width, whole=level != "l1"),
-        Launch(0, _THREADS, field=slab * (trips * 2 if level == "device" else 1)),
+        Launch(0, _THREADS, field=slab * (trips if level == "device" else 1)),
         lambda turn: _access(opcode, form, kind, places[turn], "%cell"),
         {"LDG.E" if opcode == "ld" else "STG.E": 1},
         _SUMS,
