@@ -225,9 +225,9 @@ class _Chain:
             one = self.writer.constant("b32", "int", turn)
             junk = self.writer.register("b32")
             low = self.x[0]
-            if self.live[0][1] == "b64":
+            if self.live[0][1] in ("b16", "b64"):
                 low = self.writer.register("b32")
-                lines.insert(0, f"cvt.u32.u64 {low}, {self.x[0]};")
+                lines.insert(0, f"cvt.u32.u{self.live[0][1][1:]} {low}, {self.x[0]};")
             lines.insert(len(lines) - 1, f"add.cc.u32 {junk}, {low}, {one};")
         if ".cc" in form.modifiers:
             word = "u64" if form.modifiers[-1].endswith("64") else "u32"
