@@ -330,7 +330,7 @@ def given(shape: Shape) -> str:
     mark, *parts = shape
     if mark == ".":
         return f"the part .{parts[0]} of {given(parts[1])}"
-    if mark.startswith("["):
+    if isinstance(mark, str) and mark[:1] == "[":
         return f"an address [{', '.join(map(given, parts))}]{mark[1:]}"
     if mark == "{":
         return f"a vector of {len(parts)}: {', '.join(map(given, parts))}"
