@@ -27,7 +27,7 @@ from ptxtile.ir.module import (
 )
 from ptxtile.ir.operand import Operand, Register, Special
 from ptxtile.isa import bind, find
-from ptxtile.isa.form import Form, Signature
+from ptxtile.isa.form import Form, Shape, Signature
 from ptxtile.location import Mark
 
 PREFIX = {
@@ -211,6 +211,17 @@ class Trace:
         self.records += [
             _new(Instruction, (form, row, guard, signature, mark)) for row, guard in zip(rows, guards)
         ]
+
+    def repeated(self, form: Form, shapes: tuple[Shape, ...]) -> Callable[[tuple[Operand, ...]], None]:
+        """What appends one instruction of `form` on operands of these shapes, at the user's line of now: for sequences
+        that are written again and again."""
+        signature, mark = bind(form, shapes), self.source or location.mark(2)
+        records = self.records
+
+        def append(operands: tuple[Operand, ...]) -> None:
+            records.append(_new(Instruction, (form, operands, None, signature, mark)))
+
+        return append
 
     def instruction(self, spelling: str, *operands: Operand, guard: Guard | None = None) -> None:
         """Append an instruction by its spelling and IR operands: how the documented sequences are written."""

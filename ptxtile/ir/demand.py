@@ -66,6 +66,7 @@ def demands(items: Iterable[m.Item]) -> list[Demand]:
     """One Demand for each different thing, at its first use, in order."""
     found: dict[object, Demand] = {}
     settled: set[object] = set()  # signatures that were seen and take no special register
+    seen: set[object] = set()  # those that were seen and take one
     for item in items:
         if isinstance(item, (m.Function, m.Variable)):
             _keep(found, item_demands(item))
@@ -73,10 +74,13 @@ def demands(items: Iterable[m.Item]) -> list[Demand]:
             for statement in statements(item.body or ()):
                 if type(statement) is Instruction:
                     signature = statement.signature
-                    if id(signature) not in settled:
+                    if id(signature) in seen:
+                        _keep(found, _specials(statement))
+                    elif id(signature) not in settled:
                         _keep(found, instruction_demands(statement))
-                        if signature is not None and not any(slot.special for slot in signature.operands):
-                            settled.add(id(signature))
+                        if signature is not None:
+                            special = any(slot.special for slot in signature.operands)
+                            (seen if special else settled).add(id(signature))
                 elif isinstance(statement, (m.Variable, m.RegisterDeclaration, m.Loc)):
                     _keep(found, item_demands(statement))
     return list(found.values())
@@ -91,6 +95,10 @@ def instruction_demands(instruction: Instruction) -> Iterator[Keyed]:
     """What an instruction asks for, each with a key that is equal for the same demand."""
     signature = instruction.signature
     yield id(instruction.form if signature is None else signature), _instruction(instruction)
+    yield from _specials(instruction)
+
+
+def _specials(instruction: Instruction) -> Iterator[Keyed]:
     for operand in instruction.operands:  # none but a plain operand can be a special register
         if type(operand) is Special:
             yield operand.name, _special(operand.name, instruction)

@@ -14,14 +14,15 @@ from ptxtile.builder.storage import Memory
 from ptxtile.builder.tensors import Tensor
 from ptxtile.builder.trace import Trace
 from ptxtile.errors import LayoutError, OperandError
-from ptxtile.ir.operand import Address, Integer, Operand, Register, Vector
+from ptxtile.ir.operand import Address, Integer, Operand, Register
 from ptxtile.layout.descriptor import MatrixDescriptor, wgmma_descriptor
 from ptxtile.tile import operand
 from ptxtile.tile.operand import Split
-from ptxtile.tile.wgmma_matrix import Matrix, matrix
+from ptxtile.tile.wgmma_matrix import Descriptors, Matrix, matrix
 
 _MODES = {0: 0, 128: 2, 64: 4, 32: 6}
 _VERSION = 1 << 46
+_KEY = "tcgen05 descriptor's high half"
 
 
 def bits(found: MatrixDescriptor) -> int:
@@ -38,22 +39,9 @@ def operand_matrix(
     return matrix(trace, what, given, atom, kind, () if narrow else (1, 2))
 
 
-def descriptor(trace: Trace, made: Matrix, row: int, step: int) -> Register:
-    """The descriptor of one repeat: `add.u32 part, low, constant`, `mov.b64 descriptor, {part, high}`."""
-    return _descriptor(trace, bits(made.descriptor), made.low, made.offsets[row][step])
-
-
-def _descriptor(trace: Trace, found: int, low: Register, offset: int) -> Register:
-    key = ("tcgen05 descriptor's high half", found >> 32)
-    high = trace.computed(key)
-    if high is None:
-        high = trace.register("b32")
-        trace.instruction("mov.b32", high, Integer(found >> 32))
-        trace.remember_value(key, high)
-    part, made = trace.register("b32"), trace.register("b64")
-    trace.instruction("add.u32", part, low, Integer((found & 0xFFFFFFFF) + (offset >> 4)))
-    trace.instruction("mov.b64", made, Vector((part, high)))
-    return made
+def descriptors(trace: Trace, made: Matrix) -> Descriptors:
+    """Those of the repeats of A or B."""
+    return Descriptors(trace, _KEY, bits(made.descriptor), made.low, made.offsets)
 
 
 def copy_descriptor(
@@ -91,4 +79,5 @@ def copy_descriptor(
         raise LayoutError(
             f"{what}: each copy starts in the first of eight lines of {line} bytes, at a multiple of 16 bytes"
         )
-    return [_descriptor(trace, bits(found), low, step) for step in steps]
+    made = Descriptors(trace, _KEY, bits(found), low, [steps])
+    return [made.at(0, step) for step in range(len(steps))]

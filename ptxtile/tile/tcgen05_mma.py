@@ -18,18 +18,20 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
+from ptxtile import location
 from ptxtile.builder import convert
 from ptxtile.builder.convert import Mismatch
 from ptxtile.builder.tensors import Tensor
 from ptxtile.dtypes import Scalar, bool_
 from ptxtile.errors import OperandError, TileError
 from ptxtile.ir.operand import Address, Integer, Operand, Register
+from ptxtile.isa import bind
 from ptxtile.isa.form import Form, Operand as Slot, Signature
 from ptxtile.layout.tensor_memory import datapath, datapath_of
 from ptxtile.tile import operand, predicate, registers, tensor_memory_region as region
 from ptxtile.tile.family import GUARDED, Call, Family, Parameter
 from ptxtile.tile.tcgen05_instruction import Instruction, element_kind, instruction_descriptor, scale_format
-from ptxtile.tile.tcgen05_matrix import descriptor, operand_matrix
+from ptxtile.tile.tcgen05_matrix import descriptors, operand_matrix
 from ptxtile.tile.tcgen05_scales import Scales, metadata, scales, selectors
 from ptxtile.tile.wgmma_matrix import Matrix
 
@@ -75,15 +77,18 @@ def issue(call: Call) -> None:
     made = replace(made, mn_a=_mn(left), mn_b=_mn(right))
     table = _Table(call, given, extents, repeats, k)
     instruction_descriptor(form, made)  # what it refuses is refused before anything is written
-    guards = predicate.guards(trace, form.spelling, call.pred, call.group, (), 1)
+    lines = _Lines(call)
     first = _flag(call)
+    lefts = descriptors(trace, left) if isinstance(left, Matrix) else left
+    rights = descriptors(trace, right)
     for i, j, step in itertools.product(range(rows), range(repeats[1]), range(k)):
-        a = descriptor(trace, left, i, step) if isinstance(left, Matrix) else left[i][step]
-        b = descriptor(trace, right, j, step)
-        fixed, changed = table.at(made, i, j, step)
-        idesc = _constant(call, instruction_descriptor(form, changed))
-        words = _words(call, (sums[i][j], a, b), fixed, idesc, first if step == 0 else _always(call))
-        registers.emit(trace, form, [[word] for word in words], guards)
+        a = lefts[i][step] if isinstance(lefts, list) else lefts.at(i, step)
+        b = rights.at(j, step)
+        fixed, bits = table.at(made, i, j, step)
+        flag = first if step == 0 else _predicate(call, True)
+        lines.write(
+            {"d": sums[i][j], "a": a, "b": b, "idesc": _constant(call, bits), "enable_input_d": flag, **fixed}
+        )
 
 
 def _mn(made: Matrix | list[list[Operand]]) -> bool:
@@ -96,6 +101,8 @@ class _Table:
     def __init__(
         self, call: Call, given: dict[str, object], extents: Extents, repeats: tuple[int, int], k: int
     ) -> None:
+        self.form = call.form
+        self.known: dict[tuple[int, int, int], int] = {}
         self.metadata: list[list[Operand]] | None = None
         self.scales: tuple[Scales, Scales] | None = None
         self.selectors = selectors(call, k)
@@ -107,17 +114,20 @@ class _Table:
                 scales(call, "scale_b", given["scale_b"], extents.columns, repeats[1], k),
             )
 
-    def at(self, made: Instruction, i: int, j: int, step: int) -> tuple[dict[str, Operand], Instruction]:
-        """The operands of a repeat by name, and what its descriptor says."""
+    def at(self, made: Instruction, i: int, j: int, step: int) -> tuple[dict[str, Operand], int]:
+        """The operands of a repeat by name, and its descriptor."""
         fixed: dict[str, Operand] = {}
-        changed = replace(made, selector=self.selectors[step])
+        first = second = 0
         if self.metadata is not None:
             fixed["metadata"] = self.metadata[i][step]
         if self.scales is not None:
             fixed["scale_a"], first = self.scales[0].at(i, step)
             fixed["scale_b"], second = self.scales[1].at(j, step)
-            changed = replace(changed, scale_a=first, scale_b=second)
-        return fixed, changed
+        key = self.selectors[step], first, second
+        if key not in self.known:
+            changed = replace(made, selector=key[0], scale_a=first, scale_b=second)
+            self.known[key] = instruction_descriptor(self.form, changed)
+        return fixed, self.known[key]
 
 
 def _instruction(call: Call, a: object, b: object) -> Instruction:
@@ -246,10 +256,6 @@ def _predicate(call: Call, value: bool) -> Register:
     return found
 
 
-def _always(call: Call) -> Operand:
-    return _predicate(call, True)
-
-
 def _flag(call: Call) -> Operand:
     """enable_input_d of the first K repeat."""
     value: object = call.parameters.get("accumulate", True)
@@ -271,29 +277,42 @@ _SLOTS = {
 }  # fmt: skip
 
 
-def _words(
-    call: Call, dab: tuple[Operand, ...], fixed: dict[str, Operand], idesc: Operand, flag: Operand
-) -> list[Operand]:
-    """The operands of one instruction, in the signature's order."""
-    form = call.form
-    values: dict[str, Operand] = {
-        "d": dab[0],
-        "a": dab[1],
-        "b": dab[2],
-        "idesc": idesc,
-        "enable_input_d": flag,
-    }
-    values |= fixed
-    extras = {name: call.parameters[name] for name in _TAILS if call.parameters.get(name) is not None}
-    wanted = set(values) | set(extras)
-    signature = _signature(form, wanted, isinstance(dab[1], Address))
-    if signature is None:
-        raise TileError(f"{form.spelling} takes no {', '.join(sorted(extras))} beside these operands")
-    words = []
-    for slot in signature.operands:
-        name = _SLOTS.get(slot.name, slot.name)
-        words.append(values[name] if name in values else _extra(call, slot, extras[name]))
-    return words
+class _Lines:
+    """Writes the instructions of a call: the first one is checked and bound, the others are like it."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.guards = predicate.guards(call.trace, call.form.spelling, call.pred, call.group, (), 1)
+        self.names: list[str] = []
+        self.constants: dict[str, Operand] = {}
+        self.bound: Signature | None = None
+        self.mark = call.trace.source or location.mark(2)
+
+    def write(self, values: dict[str, Operand]) -> None:
+        """One instruction; `values` are its operands by name, all but those that keywords give."""
+        call = self.call
+        if self.bound is None:
+            self._choose(values)
+        known = values | self.constants
+        words = [known[name] for name in self.names]
+        if self.bound is None:
+            registers.emit(call.trace, call.form, [[word] for word in words], self.guards)
+            self.bound = bind(call.form, tuple(word.shape for word in words))
+        else:
+            call.trace.append(call.form, self.bound, words, self.guards[0], self.mark)
+
+    def _choose(self, values: dict[str, Operand]) -> None:
+        """The signature that takes these operands and those of the keywords."""
+        call, form = self.call, self.call.form
+        extras = {name: call.parameters[name] for name in _TAILS if call.parameters.get(name) is not None}
+        signature = _signature(form, set(values) | set(extras), isinstance(values["a"], Address))
+        if signature is None:
+            raise TileError(f"{form.spelling} takes no {', '.join(sorted(extras))} beside these operands")
+        for slot in signature.operands:
+            name = _SLOTS.get(slot.name, slot.name)
+            self.names.append(name)
+            if name not in values:
+                self.constants[name] = _extra(call, slot, extras[name])
 
 
 def _signature(form: Form, wanted: set[str], in_tensor_memory: bool) -> Signature | None:

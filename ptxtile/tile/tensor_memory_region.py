@@ -85,11 +85,13 @@ def check_slab(what: str, places: Places, parts: Split, group: Group, rows: int)
             f"{what}: a warp reaches lanes 32 (warp % 4) on of tensor memory alone, so which warps are active must be "
             'known: guard with pt.if_(pt.warp_id() == …), or use scope="warpgroup" or "cta"'
         )
-    starts = [0] * (len(parts.repeat) + len(parts.atom))
+    count, repeats = len(parts.group), len(parts.repeat)
+    start = places.lane + sum(row[0] for row in places.lanes[count + repeats :])
+    steps = {sum(row) for row in itertools.product(*map(set, places.lanes[count : count + repeats]))}
     for coordinate in itertools.product(*map(range, group.extents)):
         warp = group.owners((*coordinate, 0))["wid_in_wg"]
-        for repeat in itertools.product(*map(range, parts.repeat)):
-            lane, _ = places.at((*coordinate, *repeat, *starts[len(parts.repeat) :]))
+        first = start + sum(row[at] for row, at in zip(places.lanes, coordinate))
+        for lane in sorted(first + step for step in steps):
             if lane // 32 != warp or lane % 32 % 16 or lane % 32 + rows > 32:
                 raise TileError(
                     f"{what}: warp {warp} of a warpgroup reaches lanes {32 * warp} to {32 * warp + 31} of tensor "
@@ -103,10 +105,12 @@ def issue_addresses(
     """The address of each repeat's first element, for a thread at a group coordinate."""
     start = _moving(tensor, group)
     count, repeats = len(parts.group), parts.repeat
-    steps = []
-    for at in itertools.product(*map(range, repeats)):
-        lane, column = places.at((*(0,) * count, *at, *(0,) * len(parts.atom)))
-        steps.append(lane * _LANE + column)
+    lane, column = places.at((0,) * (count + len(repeats) + len(parts.atom)))
+    steps = [lane * _LANE + column]
+    for at in range(count, count + len(repeats)):
+        pairs = list(zip(places.lanes[at], places.columns[at]))
+        moved = [(down - pairs[0][0]) * _LANE + across - pairs[0][1] for down, across in pairs]
+        steps = [step + more for step in steps for more in moved]
     storage = tensor.bound
     assert isinstance(storage, Memory)
     first = addresses.address(trace, storage, start.plus(steps[0]), 1)

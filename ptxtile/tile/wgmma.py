@@ -19,7 +19,7 @@ leading << 16` and `mov.b64 descriptor, {part, high}`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ptxtile.builder import convert
@@ -29,12 +29,12 @@ from ptxtile.builder.trace import Trace
 from ptxtile.dtypes import Scalar, bool_
 from ptxtile.errors import OperandError, TileError
 from ptxtile.ir.operand import Integer, Operand, Vector
-from ptxtile.isa import bind, type_bits
+from ptxtile.isa import type_bits
 from ptxtile.isa.form import Form, Signature
 from ptxtile.layout.fragment import wgmma_accumulator, wgmma_words
 from ptxtile.tile import overlap
 from ptxtile.tile.family import Call, Family, Parameter
-from ptxtile.tile.wgmma_matrix import Matrix, descriptor, matrix
+from ptxtile.tile.wgmma_matrix import Matrix, descriptors, matrix
 from ptxtile.tile.wgmma_registers import ROWS, fragments
 
 _SHAPE = re.compile(r"\.m64n(\d+)k(\d+)")
@@ -106,18 +106,22 @@ def issue(call: Call) -> None:
     results = _results(call, d, shape, signature, (rows, len(right.offsets)))
     scale, signs = _scales(trace, form, call.parameters)
     tails = _tails(form, signature, signs, left, right)
+    selector = () if meta is None else (Integer(_selector(call)),)
+    lefts = left if isinstance(left, list) else descriptors(trace, left)
+    rights = descriptors(trace, right)
+    appends: list[Callable[[tuple[Operand, ...]], None]] = []
     for row, line in enumerate(results):
         for column, result in enumerate(line):
             for step in range(steps):
-                words: list[Operand] = [result]
-                words.append(
-                    left[row][step] if isinstance(left, list) else descriptor(trace, left, row, step)
-                )
-                words.append(descriptor(trace, right, column, step))
-                if meta is not None:
-                    words += [meta[row][step], Integer(_selector(call))]
-                words += [scale if step == 0 else Integer(1), *tails]
-                trace.append(form, bind(form, tuple(word.shape for word in words)), words)
+                one = lefts[row][step] if isinstance(lefts, list) else lefts.at(row, step)
+                other = rights.at(column, step)
+                data = () if meta is None else (meta[row][step], *selector)
+                words = (result, one, other, *data, scale if step == 0 else Integer(1), *tails)
+                if len(appends) <= bool(
+                    step
+                ):  # the first K repeat, whose scale may be a register, and the others
+                    appends.append(trace.repeated(form, tuple(word.shape for word in words)))
+                appends[bool(step)](words)
 
 
 def _left(call: Call, a: object, shape: Shape, from_registers: bool) -> list[list[Operand]] | Matrix:

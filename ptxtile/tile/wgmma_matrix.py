@@ -11,6 +11,7 @@ from ptxtile.builder.tensors import Tensor
 from ptxtile.builder.trace import Trace
 from ptxtile.errors import LayoutError, OperandError, TileError
 from ptxtile.ir.operand import Address, Integer, Register, Vector
+from ptxtile.isa import find
 from ptxtile.layout.descriptor import MatrixDescriptor, wgmma_descriptor
 from ptxtile.tile import operand
 
@@ -123,17 +124,40 @@ def _low(trace: Trace, address: Address) -> Register:
     return found
 
 
-def descriptor(trace: Trace, matrix_: Matrix, row: int, step: int) -> Register:
-    """The descriptor of one repeat, made where it is used."""
-    bits = matrix_.descriptor.bits
-    high_key = ("wgmma descriptor's high half", bits >> 32)
-    high = trace.computed(high_key)
-    if high is None:
-        high = trace.register("b32")
-        trace.instruction("mov.b32", high, Integer(bits >> 32))
-        trace.remember_value(high_key, high)
-    part, made = trace.register("b32"), trace.register("b64")
-    constant = (bits & 0xFFFFFFFF) + (matrix_.offsets[row][step] >> 4)
-    trace.instruction("add.u32", part, matrix_.low, Integer(constant))
-    trace.instruction("mov.b64", made, Vector((part, high)))
-    return made
+class Descriptors:
+    """The descriptors of a matrix's repeats, each made where it is used: `add.u32 part, low, constant` and
+    `mov.b64 descriptor, {part, high}`. `bits` are the 64 of the first, its start address being 0; `key` names the upper
+    half, which is moved into a register once."""
+
+    def __init__(
+        self, trace: Trace, key: str, bits: int, low: Register, offsets: Sequence[Sequence[int]]
+    ) -> None:
+        self._trace, self._key, self._bits, self._low, self._offsets = trace, key, bits, low, offsets
+        self._add = trace.repeated(find("add.u32"), ("b32", "b32", "int"))
+        self._mov = trace.repeated(find("mov.b64"), ("b64", ("{", "b32", "b32")))
+        self._high: Register | None = None
+
+    def at(self, row: int, step: int) -> Register:
+        """That of one repeat, in a new register."""
+        trace = self._trace
+        high = self._high = self._high or upper_half(trace, self._key, self._bits)
+        part, made = trace.register("b32"), trace.register("b64")
+        self._add((part, self._low, Integer((self._bits & 0xFFFFFFFF) + (self._offsets[row][step] >> 4))))
+        self._mov((made, Vector((part, high))))
+        return made
+
+
+def upper_half(trace: Trace, key: str, bits: int) -> Register:
+    """The upper 32 of 64 bits in a register, the same one in an open block."""
+    found = trace.computed((key, bits >> 32))
+    if found is None:
+        found = trace.register("b32")
+        trace.instruction("mov.b32", found, Integer(bits >> 32))
+        trace.remember_value((key, bits >> 32), found)
+    return found
+
+
+def descriptors(trace: Trace, made: Matrix) -> Descriptors:
+    """Those of wgmma."""
+    key = "wgmma descriptor's high half"
+    return Descriptors(trace, key, made.descriptor.bits, made.low, made.offsets)
