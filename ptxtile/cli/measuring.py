@@ -49,6 +49,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--compare", nargs=2, type=Path, metavar="FILE", help="two files of records side by side"
     )
+    parser.add_argument(
+        "--ptx",
+        action="store_true",
+        help="print the timed kernels of one spelling or point, and time nothing",
+    )
     parser.add_argument("--device", type=int, default=0, metavar="N", help="CUDA ordinal")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="processes that assemble")
     parser.add_argument(
@@ -113,6 +118,12 @@ def _run(options: argparse.Namespace) -> int:
         return 0 if same else 1
     show = _progress()
     options.target = options.target or measure.default_target(options.device)
+    if options.ptx:
+        names = _spellings(options)
+        if len(names) != 1:
+            raise UsageFault(f"--ptx prints the kernels of one spelling or point, not of {len(names)}")
+        sys.stdout.write(measure.source(names[0], options.target))
+        return 0
     if options.prepare:
         measure.prepare(
             _spellings(options), options.target, options.prepare, workers=options.workers, progress=show

@@ -15,6 +15,7 @@ import ptxtile as pt
 from ptxtile import driver
 from ptxtile.measure.batching import prepare
 from ptxtile.measure.chain import find
+from ptxtile.measure.preparation import source
 from ptxtile.measure.records import Record, read
 from ptxtile.measure.report import report
 from ptxtile.measure.scenarios import is_scenario, names as scenario_names
@@ -32,6 +33,7 @@ __all__ = [
     "report",
     "run",
     "scenario_names",
+    "source",
     "table",
 ]
 

@@ -9,7 +9,7 @@ import ptxtile as pt
 from ptxtile import driver
 from ptxtile.measure import sass
 
-__all__ = ["LEAST_VERSION", "Code", "Part", "assemble", "assembler", "version_of"]
+__all__ = ["LEAST_VERSION", "Code", "Part", "assemble", "assembler", "module_of", "version_of"]
 
 LEAST_VERSION = "8.0"
 """The PTX version of a kernel whose form asks for less; sm_90 needs it."""
@@ -41,20 +41,29 @@ def assembler() -> str:
     return f"nvJitLink {'.'.join(map(str, driver.find_assembler().version))}"
 
 
+def module_of(parts: Sequence[Part], target: str) -> str:
+    """The module of these parts, of the lowest PTX version that they have."""
+    version = version_of([each.version for each in parts])
+    header = f".version {version}\n.target {target}\n.address_size 64\n"
+    return header + "".join(each.text for each in parts)
+
+
 def assemble(parts: Sequence[Part], target: str) -> tuple[Code, bytes, dict[str, str]]:
     """Functions of the parts that assemble, their cubin, and by key why the others do not.
 
-    The module asks for the lowest PTX version that its parts have. There is no cubin unless all of them assemble.
+    There is no cubin unless all of them assemble.
     """
     if not parts:
         return {}, b"", {}
-    version = version_of([each.version for each in parts])
-    header = f".version {version}\n.target {target}\n.address_size 64\n"
     try:
-        cubin = driver.assemble(header + "".join(each.text for each in parts), target)
+        cubin = driver.assemble(module_of(parts, target), target)
     except pt.AssemblerError as error:
         if len(parts) == 1:
-            lines = [line.strip() for line in str(error.log or error).splitlines() if "error" in line or "fatal" in line]
+            lines = [
+                line.strip()
+                for line in str(error.log or error).splitlines()
+                if "error" in line or "fatal" in line
+            ]
             return {}, b"", {parts[0].key: lines[0] if lines else str(error)}
         middle = len(parts) // 2
         left, right = assemble(parts[:middle], target), assemble(parts[middle:], target)

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ptxtile.measure import memory, sass
-from ptxtile.measure.assembling import Code, Part, assemble, assembler, version_of
+from ptxtile.measure.assembling import Code, Part, assemble, assembler, module_of, version_of
 from ptxtile.measure.chain import Way, candidates, find, refusal
 from ptxtile.measure.kernel import Shape, entry, link_of, step_text
 from ptxtile.measure.links import DECLARED, words
 from ptxtile.measure.plan import Batch, Case, Rate, store
-from ptxtile.measure.scenarios import is_scenario
-from ptxtile.measure.staging import stage
+from ptxtile.measure.scenarios import find as scenario, is_scenario
+from ptxtile.measure.staging import part_of, stage
 from ptxtile.measure.work import operations, performed
 
 if TYPE_CHECKING:
     from ptxtile.isa import Form
 
-__all__ = ["LINKS", "prepare_batch"]
+__all__ = ["LINKS", "prepare_batch", "source"]
 
 LINKS = tuple(f"link.opaque.{carrier}" for carrier in ("b16", "b32", "f32", "b64", "f64"))
 _WAYS = 8
@@ -198,6 +198,26 @@ def _case(each: _Try, name: str, shapes: Sequence[Shape], code: Code) -> Case | 
         independent=rates[1],
         note="; ".join(notes),
     )
+
+
+def source(name: str, target: str) -> str:
+    """The module of the kernels that are timed for a spelling or a point of a scenario.
+
+    Raises:
+        FormError: there is no such spelling.
+        ValueError: it cannot be measured; the message says why.
+        AssemblerError: nvJitLink or nvdisasm is missing, which must prove a spelling's chain.
+    """
+    if is_scenario(name):
+        recipe = scenario(name)
+        if recipe is None:
+            raise ValueError(f"no scenario is named {name!r}")
+        return module_of([part_of("k", recipe, target)], target)
+    skipped: dict[str, str] = {}
+    found = _proven([find(name).spelling], target, skipped)
+    for each, weight in found.values():
+        return module_of([_part(each, "k", _shapes(each, weight), target)], target)
+    raise ValueError(f"{name} cannot be measured: {', '.join(skipped.values())}")
 
 
 def prepare_batch(spellings: Sequence[str], target: str, folder: Path, name: str) -> Batch:

@@ -12,7 +12,7 @@ from ptxtile.measure.plan import Case, Rate
 from ptxtile.measure.scenarios import find
 from ptxtile.measure.scenarios.recipe import Recipe, text
 
-__all__ = ["prove", "stage"]
+__all__ = ["part_of", "prove", "stage"]
 
 
 def stage(names: Sequence[str], target: str, skipped: dict[str, str]) -> tuple[list[Case], bytes]:
@@ -29,7 +29,7 @@ def stage(names: Sequence[str], target: str, skipped: dict[str, str]) -> tuple[l
         else:
             recipes[name] = recipe
     keys = {name: f"s{number}" for number, name in enumerate(recipes)}
-    parts = [_part(keys[name], recipe, target) for name, recipe in recipes.items()]
+    parts = [part_of(keys[name], recipe, target) for name, recipe in recipes.items()]
     code, cubin, refused = assemble(parts, target)
     if refused:
         skipped.update({name: refused[key] for name, key in keys.items() if key in refused})
@@ -45,7 +45,8 @@ def stage(names: Sequence[str], target: str, skipped: dict[str, str]) -> tuple[l
     return cases, cubin
 
 
-def _part(key: str, recipe: Recipe, target: str) -> Part:
+def part_of(key: str, recipe: Recipe, target: str) -> Part:
+    """The two kernels of a point."""
     kernels = (text(f"{key}_{number}", recipe, steps) for number, steps in enumerate(recipe.steps))
     return Part(key, "".join(kernels), pt.validate(recipe.point.form).targets[target])
 
