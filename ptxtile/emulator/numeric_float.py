@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxtile.emulator import numeric_wide as wide
+from ptxtile.emulator import numeric_quick as quick, numeric_wide as wide
 from ptxtile.emulator.numeric import BF16, F16, F32, F64, U64, Bits, Format, Mask, pack, unpack
 
 Encoded = NDArray[np.unsignedinteger]
@@ -184,9 +184,7 @@ def add(a: Encoded, b: Encoded, form: Format, rounding: str = "rn", *, flush: bo
     if form is F64:
         return _add64(a, b, rounding)
     if form is F32 and rounding == "rn" and not flush:
-        with np.errstate(all="ignore"):
-            quick = (a.view(np.float32) + b.view(np.float32)).view(np.uint32)
-        return np.where(is_nan(quick, F32), np.uint32(F32.nan), quick)
+        return quick.add(a, b)
     x, y = to_double(a, form), to_double(b, form)
     return round_double(_zero_sum(sum_to_odd(x, y), x, y, rounding), form, rounding, flush=flush)
 
@@ -214,8 +212,7 @@ def multiply(a: Encoded, b: Encoded, form: Format, rounding: str = "rn", *, flus
             result = wide.round_wide(wide.exact_product(unpack(a, F64), unpack(b, F64)), rounding)
             return _finite_or(result, native, a, b)
         if form is F32 and rounding == "rn" and not flush:
-            quick = (a.view(np.float32) * b.view(np.float32)).view(np.uint32)
-            return np.where(is_nan(quick, F32), np.uint32(F32.nan), quick)
+            return quick.multiply(a, b)
         return round_double(to_double(a, form) * to_double(b, form), form, rounding, flush=flush)
 
 
@@ -227,6 +224,16 @@ def fused(
         a, b, c = flush_subnormals(a, form), flush_subnormals(b, form), flush_subnormals(c, form)
     if form is F64:
         return _fused64(a, b, c, rounding)
+    if form is F32 and rounding == "rn" and not flush:
+        return quick.fused(a, b, c, _fused32)
+    return _fused_narrow(a, b, c, form, rounding, flush)
+
+
+def _fused32(a: Encoded, b: Encoded, c: Encoded) -> Encoded:
+    return _fused_narrow(a, b, c, F32, "rn", False)
+
+
+def _fused_narrow(a: Encoded, b: Encoded, c: Encoded, form: Format, rounding: str, flush: bool) -> Encoded:
     with np.errstate(all="ignore"):
         product = to_double(a, form) * to_double(b, form)
     return sum_rounded(product, to_double(c, form), form, rounding, flush=flush)

@@ -177,3 +177,25 @@ def test_bf16_from_f32_and_wider(mode, rational, run):
             if value is not None:
                 want = rational.encode(value, BF16, mode, False, x >= form.sign)
                 assert got == want, f"{x:#x}: {got:#x}, exactly {want:#x}"
+
+
+def test_quick_fma_is_the_exact_one_where_a_sum_lies_in_the_middle():
+    """Halfway cases, near ones, subnormal results and zeros: what rounds twice in float64."""
+    import numpy as np
+
+    from ptxtile.emulator import numeric_float as nf
+
+    chance = np.random.default_rng(8)
+    a = (chance.integers(0, 1 << 12, 1 << 16) | 127 << 23).astype(np.uint32)
+    b = (chance.integers(0, 1 << 12, 1 << 16) | 127 << 23).astype(np.uint32)
+    c = (chance.integers(100, 176, 1 << 16) << 23 | chance.integers(0, 2, 1 << 16)).astype(np.uint32)
+    small = chance.integers(0, 1 << 24, 1 << 16).astype(np.uint32)
+    factor = np.full(1 << 16, 0x3F000001, np.uint32)
+    zeros = np.zeros(1 << 16, np.uint32)
+    for each in (
+        (a, b, c),
+        (factor, small, zeros),
+        (factor, small, small ^ np.uint32(1 << 31)),
+        (zeros, a, zeros),
+    ):
+        assert (nf.fused(*each, F32) == nf._fused32(*each)).all()
