@@ -20,8 +20,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import ptxtile as pt
-from ptxtile import S, laneid, tile
+from ptxtile import S, TCol, TLane, laneid, tile
 from ptxtile.layout.mma_fragment import ldmatrix, mma_a, mma_b, mma_c, stacked
+from ptxtile.layout.tensor_memory import tensor_memory_fragment
 
 LIMIT = 5.0
 ALL = pt.uint32(0xFFFFFFFF)
@@ -66,7 +67,38 @@ def exchange(n: int, _: Any) -> Prepared:
     return "shfl.sync.bfly.b32", (r, r, 1, 31, ALL), {"scope": "warp"}
 
 
-CASES: tuple[Callable[[int, Any], Prepared], ...] = (registers, product, matrices, load, reduction, exchange)
+def atomic(n: int, memory: Any) -> Prepared:
+    d, b = (
+        pt.alloc_local((32, n, 1), pt.uint32, layout=S[(32, n, 1) : (1 @ laneid, 1, 1)]) for _ in range(2)
+    )
+    return "atom.global.add.u32", (d, memory.view(pt.uint32)[:, :, 0:1], b), {"scope": "warp"}
+
+
+def bulk(n: int, memory: Any) -> Prepared:
+    shared = pt.alloc_shared((64, 4), pt.float32)
+    again = shared.view(n, 4, layout=S[(n // 64, 64, 4) : (0, 4, 1)])
+    return "cp.async.bulk.global.shared::cta.bulk_group", (memory[0], again), {"chunk_bytes": 16}
+
+
+def opaque(n: int, memory: Any) -> Prepared:
+    shape = (32, n // 8, 8)
+    r = pt.alloc_local(shape, pt.float32, layout=S[shape : (1 @ laneid, 8, 1)])
+    matrices = memory.view(n // 8, 32, 32)[:, 0:16, 0:16]
+    return "wmma.load.c.sync.aligned.row.m16n16k16.global.f32", (r, matrices), {"scope": "warp"}
+
+
+def tensor_memory(n: int, _: Any) -> Prepared:
+    words = tensor_memory_fragment("32x32b", 4)
+    r = pt.alloc_local((n, *words.shape), pt.float32, layout=stacked(words, n))
+    shape = (n // 128, 128, 32, 4)
+    layout = S[shape : (0, 4 @ TCol, 1 @ TLane, 1 @ TCol)]
+    place = pt.tensor_memory(512).tensor((n, *words.shape), pt.float32, layout=layout)
+    return "tcgen05.ld.sync.aligned.32x32b.x4.b32", (r, place), {"scope": "warp"}
+
+
+CASES: tuple[Callable[[int, Any], Prepared], ...] = (
+    registers, product, matrices, load, reduction, exchange, atomic, bulk, opaque, tensor_memory
+)  # fmt: skip
 
 
 def once(case: Callable[[int, Any], Prepared], n: int) -> float:
@@ -75,7 +107,7 @@ def once(case: Callable[[int, Any], Prepared], n: int) -> float:
     forms: list[str] = []
 
     @pt.kernel(grid=1, block=32)
-    def k(G: pt.Tensor((32, n, 4), pt.float32)) -> None:  # type: ignore[valid-type]
+    def k(G: pt.Tensor((32, n, 4), pt.float32, align=64)) -> None:  # type: ignore[valid-type]
         form, operands, options = case(n, G)
         forms.append(form)
         noted.append(time.process_time())
