@@ -59,11 +59,8 @@ def assemble(parts: Sequence[Part], target: str) -> tuple[Code, bytes, dict[str,
         cubin = driver.assemble(module_of(parts, target), target)
     except pt.AssemblerError as error:
         if len(parts) == 1:
-            lines = [
-                line.strip()
-                for line in str(error.log or error).splitlines()
-                if "error" in line or "fatal" in line
-            ]
+            said = [line.strip() for line in str(error.log or error).splitlines()]
+            lines = [line for line in said if "error" in line or "fatal" in line]
             return {}, b"", {parts[0].key: lines[0] if lines else str(error)}
         middle = len(parts) // 2
         left, right = assemble(parts[:middle], target), assemble(parts[middle:], target)

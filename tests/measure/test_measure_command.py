@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import ptxtile as pt
 from ptxtile import cli
 from ptxtile.measure.records import Record, write
 
@@ -33,7 +34,22 @@ def test_a_report_of_records(
     assert "fma.rn.f32" in (tmp_path / "deep" / "a.html").read_text(encoding="utf-8")
 
 
+def test_the_kernels_of_a_point(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "--ptx", "--target", "sm_90a", "--scenarios", "memory.latency.shared/4KiB")
+    assert status == 0
+    assert out.startswith(".version 8.0\n.target sm_90a\n")
+    assert pt.check_text(out) == []
+    assert out.count("ld.shared.b32 %x, [%x];") == 16 + 48
+
+
+def test_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "--scenarios", "list")
+    assert (status, out.splitlines()[0]) == (0, "memory.latency.global/4KiB")
+
+
 REFUSALS = {
+    ("--ptx", "fma.rn*f32"): "--ptx prints the kernels of one spelling or point, not of 3",
+    ("--scenarios", "memory.no*"): "no scenario is named 'memory.no*'; --scenarios list lists them",
     (): "name at least one pattern, such as 'fma.*', or --prepared DIR, or --compare A B",
     ("--rebuild",): "--rebuild needs --prepared DIR and --json FILE, beside which FILE.raw is",
     ("--compare", "no-such-file", "b"): "[Errno 2] No such file or directory: 'no-such-file'",
