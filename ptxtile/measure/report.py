@@ -28,6 +28,7 @@ def report(records: Iterable[Record]) -> str:
     pictures = [
         plots.strip("Latency by family, cycles", spellings, "latency"),
         plots.strip("Throughput by family, results per clock per SM", spellings, "rate"),
+        plots.strip("Warps of an SM that reach 95% of the throughput, by family", spellings, "saturates"),
         plots.bars("Measured and published, results per clock per SM", guide),
         plots.curves(
             "Throughput by warps of an SM, of the forms in the published table",

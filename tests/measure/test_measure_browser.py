@@ -66,5 +66,5 @@ def test_filters_and_sorting(records: list[Record], tmp_path: Path) -> None:
         "sorted": [fma, fabs, matrix],
         "reversed": [matrix, fabs, fma],
         "points": ["memory.conflicts/1", "memory.conflicts/2"],
-        "pictures": 5,
+        "pictures": 6,
     }

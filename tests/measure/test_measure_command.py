@@ -48,7 +48,7 @@ def test_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 REFUSALS = {
-    ("--ptx", "fma.rn*f32"): "--ptx prints the kernels of one spelling or point, not of 3",
+    ("--ptx", "fma.rn*f32"): "--ptx prints the kernels of one spelling or point, not of 4",
     ("--scenarios", "memory.no*"): "no scenario is named 'memory.no*'; --scenarios list lists them",
     (): "name at least one pattern, such as 'fma.*', or --prepared DIR, or --compare A B",
     ("--rebuild",): "--rebuild needs --prepared DIR and --json FILE, beside which FILE.raw is",

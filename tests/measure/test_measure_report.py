@@ -91,7 +91,7 @@ def test_the_page_is_whole_and_asks_for_nothing(records: list[Record]) -> None:
     page.feed(text)
     assert page.open == []
     assert all(address.startswith("#") for address in page.addresses)
-    assert page.seen.count("svg") == 4
+    assert page.seen.count("svg") == 5
     assert "http" not in text
     assert "<li>3 spellings and 0 points of scenarios measured, 1 skipped</li>" in text
     assert '<td class="n" data-v="63.75">≥ 63.75</td>' in text
