@@ -16,10 +16,9 @@ _TAKE = {
 
 
 def spellings(target: str, version: str) -> Iterator[str]:
-    """Every atom on global or shared memory without order and scope."""
+    """Every atom on global, shared or generic memory without order and scope."""
     for spelling in isa.forms("atom.*", target=target):
-        space = ".global." in spelling or ".shared." in spelling
-        if space and not _SCOPED.search(spelling) and isa.is_valid(spelling, target, version):
+        if not _SCOPED.search(spelling) and isa.is_valid(spelling, target, version):
             yield spelling
 
 

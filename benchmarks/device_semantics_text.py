@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import device_semantics_halfway as halfway
 import numpy as np
 from device_semantics_cases import Case
 from numpy.typing import NDArray
@@ -219,7 +220,7 @@ def operands(case: Case, seed: int) -> list[Words]:
     if len(arrays) > 1 and arrays[0].dtype == arrays[1].dtype and arrays[0].dtype != np.bool_:
         equal = rng.random(arrays[0].shape) < 0.1
         arrays[1] = np.where(equal, arrays[0], arrays[1])
-    arrays = _edges(case, arrays, rng)
+    arrays = halfway.replace(case, _edges(case, arrays, rng), rng)
     if case.immediate is not None:
         arrays[immediate_place(case)] = np.full(arrays[0].shape, case.immediate, np.uint32)
     if case.carry:

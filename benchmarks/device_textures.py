@@ -224,10 +224,19 @@ class Asked:
             )
         self._done(self.cuda.cuMemcpy2D(copy))
 
-    def _object(self, case: Case, array: Any) -> int:
+    def _object(self, case: Case, array: Any, image: NDArray[np.generic]) -> int:
         cuda, resource = self.cuda, self.cuda.CUDA_RESOURCE_DESC()
-        resource.resType = cuda.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
-        resource.res.array.hArray = array
+        if case.whole and not case.rows and not case.surface:
+            # Integers reach linear memory alone.
+            self.linear = driver.DeviceBuffer(image.nbytes, self.ordinal)
+            driver.copy_to_device(self.linear.address, image.ctypes.data, image.nbytes, ordinal=self.ordinal)
+            resource.resType = cuda.CUresourcetype.CU_RESOURCE_TYPE_LINEAR
+            resource.res.linear.devPtr, resource.res.linear.sizeInBytes = self.linear.address, image.nbytes
+            resource.res.linear.format = cuda.CUarray_format(FORMATS[case.dtype])
+            resource.res.linear.numChannels = case.channels
+        else:
+            resource.resType = cuda.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
+            resource.res.array.hArray = array
         if case.surface:
             return int(self._done(cuda.cuSurfObjectCreate(resource)))
         texture = cuda.CUDA_TEXTURE_DESC()
@@ -247,7 +256,7 @@ class Asked:
             shape.Format, shape.NumChannels = self.cuda.CUarray_format(FORMATS[case.dtype]), case.channels
             array = self._done(self.cuda.cuArray3DCreate(shape))
             self._copy(array, image, False)
-            handle = self._object(case, array)
+            handle = self._object(case, array, image)
         driver.copy_to_device(self.inputs.address, points.ctypes.data, points.nbytes, ordinal=self.ordinal)
         slots = [driver.Slot("Q", 8 * i, 8) for i in range(3)]
         geometry = driver.Geometry((THREADS // BLOCK, 1, 1), (BLOCK, 1, 1))

@@ -23,6 +23,7 @@ Doubles = NDArray[np.float64]
 ADDRESSES = ("wrap", "mirror", "clamp", "border")
 FORMATS = ("uint8", "uint16", "uint32", "int8", "int16", "int32", "float16", "float32")
 REFERENCES = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
+TURN, STEPS = 2.0**21, 2.0**8
 _FIRST, _STEP = 0x7E << 40, 0x20
 
 
@@ -171,9 +172,16 @@ def _sampling(normalized: bool, address: str | Sequence[str], border: Sequence[f
 
 
 def axis(coordinate: Doubles, size: int, normalized: bool, back: float = 0.0) -> Ints:
-    """Float coordinates as texel numbers, not yet within the texture; `back` texels before them."""
-    scaled = np.where(np.isnan(coordinate), 0.0, coordinate) * (size if normalized else 1)
-    found: Ints = np.floor(np.clip(scaled, -(2.0**40), 2.0**40) - back).astype(np.int64)
+    """Float coordinates as texel numbers, not yet within the texture: as an H200 does it.
+
+    It cuts normalized ones to 21 fraction bits. `back`: how far before its coordinate the texel is, rounded then to 8.
+    """
+    kept = np.clip(np.where(np.isnan(coordinate), 0.0, coordinate), -(2.0**40), 2.0**40)
+    if normalized:
+        kept = np.floor(kept * TURN) / TURN * size
+    if back:
+        kept = np.rint((kept - back) * STEPS) / STEPS
+    found: Ints = np.floor(kept).astype(np.int64)
     return found
 
 
@@ -193,11 +201,11 @@ def within(place: Ints, size: int, mode: str, normalized: bool) -> tuple[Ints, N
 def fetch(
     image: Image, border: Sequence[float], rows: Ints, columns: Ints, inside: NDArray[np.bool_]
 ) -> Doubles:
-    """Texels as numbers, (threads, 4): missing channels are 0, alpha 1; outside is the border."""
+    """Texels as numbers, (threads, 4): missing channels are 0; outside is the border."""
     texels = image.texels[rows, columns].astype(np.float64)
     if image.as_float:
         top = 2.0 ** (8 * image.texels.itemsize - (image.texels.dtype.kind == "i")) - 1
         texels = np.maximum((texels / top).astype(np.float32).astype(np.float64), -1.0)
-    found = np.tile(np.array([0.0, 0.0, 0.0, 1.0]), (len(rows), 1))
+    found = np.zeros((len(rows), 4))
     found[:, : texels.shape[1]] = texels
     return np.where(inside[:, None], found, np.array(border, np.float64))

@@ -285,3 +285,32 @@ def test_half_a_cluster_waits(fail):
         "  the cluster barrier has 32 of 64 threads; waiting: thread (0, 0, 0) of CTA (0, 0, 0), … at line 10: "
         "barrier.cluster.wait"
     )
+
+
+def test_what_global_memory_adds_otherwise(run):
+    """As an H200: .f32 without subnormals, .f64 leaves a NaN alone; generic addresses go by where they lead."""
+    tiny, snan = 0x00000003, 0x7FF0000000000001
+    for space in (".global", ""):
+        floats = np.full(32, tiny, np.uint32)
+        doubles = np.full(32, snan, np.uint64)
+        run(
+            EACH
+            + f"""
+            ld.param.u64 %rd3, [B]; add.s64 %rd3, %rd3, %rd2; add.s64 %rd3, %rd3, %rd2;
+            atom{space}.add.f32 %r2, [%rd1], 0f00000001;
+            atom{space}.add.f64 %rd4, [%rd3], 0d3FF0000000000000;
+            """,
+            [floats, doubles],
+        )
+        assert (floats == 0).all() and (doubles == snan).all()
+    out = np.zeros(1, np.uint32)
+    run(
+        """
+        ld.param.u64 %rd1, [A]; st.shared.b32 [s], 3; mov.u64 %rd2, s; cvta.shared.u64 %rd2, %rd2;
+        atom.add.f32 %r2, [%rd2], 0f00000001; ld.shared.b32 %r3, [s]; st.global.b32 [%rd1], %r3;
+        """,
+        [out],
+        block=1,
+        module=".shared .align 4 .b8 s[4];",
+    )
+    assert out.tolist() == [4]

@@ -45,7 +45,7 @@ def atomic(program: Program, site: Site) -> Run:
     locate = address_reader(program, site, address)
     width = bytes_of(name)
     access = Access(space_of(program, site, address), width, width * len(parts), strength_of(site))
-    update = update_of(operation, name, access.space != "global")
+    updates = {inside: update_of(operation, name, inside) for inside in (False, True)}
     quick = isinstance(destination, Sink) and operation == ".add" and name[1] in "us"
 
     def run(lanes: Lanes) -> None:
@@ -53,6 +53,7 @@ def atomic(program: Program, site: Site) -> Run:
         values = [_values(lanes, each) for each in readers]
         for part in lanes.wave.spaces.parts(lanes, access.space, addresses, access.total, "updates"):
             _check(part, access)
+            update = updates[part.store is lanes.wave.spaces.shared]
             for number, (each, write) in enumerate(zip(values, writes)):
                 chosen = tuple(v if part.positions is None else v[part.positions] for v in each)
                 element = part if not number else replace(part, offsets=part.offsets + number * width)

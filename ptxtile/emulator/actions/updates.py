@@ -19,7 +19,8 @@ OPERATIONS = frozenset({".add", ".min", ".max", ".and", ".or", ".xor", ".exch", 
 def update_of(operation: str, name: str, keeps_subnormals: bool) -> Update:
     """The function of one atomic operation on one type.
 
-    keeps_subnormals   .add.f32 flushes subnormal inputs and results to zero in global memory, not in shared memory
+    keeps_subnormals   .add.f32 flushes subnormal inputs and results to zero in global memory, not in shared memory;
+                       there .add.f64 also leaves a NaN as it is, a signalling one too
     """
     if operation == ".exch":
         return lambda old, values: values[0]
@@ -35,13 +36,14 @@ def update_of(operation: str, name: str, keeps_subnormals: bool) -> Update:
         name = name.replace("u", "b").replace("s", "b")
     function = semantics.find(opcode)
     assert function is not None
+    keeps_nan = name == ".f64" and operation == ".add" and not keeps_subnormals
     modifiers = (*words, name)
 
     def update(old: Bits, values: tuple[Bits, ...]) -> Bits:
         call = Call(opcode + "".join(modifiers), opcode, modifiers, {"type": name}, (name,) * 3, len(old))
         found = function(call, old, values[0])
         assert isinstance(found, np.ndarray)
-        return found
+        return np.where(np.isnan(old.view(np.float64)), old, found) if keeps_nan else found
 
     return update
 

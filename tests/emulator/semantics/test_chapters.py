@@ -23,13 +23,13 @@ BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 def benchmark():
     """The case table and its text module, loaded from their files."""
     modules = []
-    for name in ("device_semantics_cases", "device_semantics_text"):
+    for name in ("device_semantics_cases", "device_semantics_halfway", "device_semantics_text"):
         spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
         modules.append(module)
-    yield modules
+    yield modules[0], modules[-1]
     for module in modules:
         del sys.modules[module.__name__]
 
