@@ -89,6 +89,9 @@ class Callbacks(syntax.ExpressionCallbacks):
     def negated(self, children: Children) -> syntax.Not:
         return syntax.Not(_word(children[1]))
 
+    def minus(self, children: Children) -> syntax.MinusNode:
+        return syntax.MinusNode(_word(children[1]))
+
     def pair(self, children: Children) -> syntax.PairNode:
         first = children[0]
         return syntax.PairNode(

@@ -145,6 +145,20 @@ class Selected:
 
 
 @dataclass(frozen=True, slots=True)
+class Minus:
+    """`-%r1` or `-%r1.h0`: a source of vmad, negated (PTX ISA 9.7.18.1.3)."""
+
+    operand: Register | Selected
+
+    @property
+    def shape(self) -> Shape:
+        return ("-", self.operand.shape)
+
+    def __str__(self) -> str:
+        return f"-{self.operand}"
+
+
+@dataclass(frozen=True, slots=True)
 class Vector:
     """A brace group `{a, b}`."""
 
@@ -276,6 +290,7 @@ Operand = Union[
     Sink,
     Negated,
     Selected,
+    Minus,
     Vector,
     Pair,
     Address,

@@ -15,10 +15,12 @@ from ptxtile.ir.operand import (
     Arguments,
     Float,
     Integer,
+    Minus,
     Negated,
     Operand,
     Pair,
     Register,
+    Selected,
     Sink,
     Special,
     Symbol,
@@ -30,6 +32,7 @@ from ptxtile.ir.syntax import (
     ArgumentsNode,
     InstructionNode,
     Literal,
+    MinusNode,
     Node,
     Not,
     PairNode,
@@ -109,6 +112,8 @@ class Planner:
             return _shifted(self._word(node.word), self._offset(node.offset))
         if isinstance(node, Not):
             return _negated(self._word(node.word))
+        if isinstance(node, MinusNode):
+            return _minus(self._word(node.word))
         if isinstance(node, PairNode):
             if isinstance(node.first, VectorNode):
                 return _vector_pair(self.operand(node.first), self._word(node.second))
@@ -174,7 +179,7 @@ def start_of(node: Node) -> int:
     """Where an operand begins, but for a bracket or sign before its first word; -1 if it does not say."""
     if isinstance(node, (Word, Literal)):
         return node.start
-    if isinstance(node, (Shifted, Not, SubscriptNode)):
+    if isinstance(node, (Shifted, Not, MinusNode, SubscriptNode)):
         return node.word.start
     if isinstance(node, PairNode):
         return start_of(node.first)
@@ -221,6 +226,18 @@ def _negated(at: int) -> Build:
         if not isinstance(found, Register):
             raise Fault(f"! belongs before a predicate register; {leaves[at]} is none")
         return Negated(found)
+
+    return build
+
+
+def _minus(at: int) -> Build:
+    def build(leaves: Sequence[str], words: Words) -> Operand:
+        found = words[leaves[at]]
+        if isinstance(found, (Integer, Float)):
+            raise Mismatch
+        if not isinstance(found, (Register, Selected)):
+            raise Fault(f"- belongs before a register or a number; {leaves[at]} is neither")
+        return Minus(found)
 
     return build
 

@@ -53,6 +53,10 @@ class Not(NamedTuple):
     word: Word
 
 
+class MinusNode(NamedTuple):
+    word: Word
+
+
 class PairNode(NamedTuple):
     first: Word | VectorNode
     second: Word
@@ -72,7 +76,9 @@ class ArgumentsNode(NamedTuple):
     elements: tuple[Node, ...]
 
 
-Node = Union[Word, Literal, Shifted, SubscriptNode, Not, PairNode, VectorNode, AddressNode, ArgumentsNode]
+Node = Union[
+    Word, Literal, Shifted, SubscriptNode, Not, MinusNode, PairNode, VectorNode, AddressNode, ArgumentsNode
+]
 
 
 class InstructionNode(NamedTuple):

@@ -5,6 +5,7 @@ takes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ptxtile.errors import OperandError
 from ptxtile.isa import registers, types
@@ -42,6 +43,8 @@ def fits(operand: Operand, shape: Shape) -> bool:
     """Whether one operand may have this shape."""
     if operand.loose:
         return _loose(operand, shape)
+    if operand.negative and shape[0] != "-":
+        return False
     if operand.kind == "value" and isinstance(shape, str):
         return _value(operand, shape)
     if not isinstance(shape, str):
@@ -87,6 +90,8 @@ def _reads(wanted: str, given: str) -> bool:
 
 def _compound(operand: Operand, shape: tuple[Shape, ...]) -> bool:
     mark, *parts = shape
+    if mark == "-" and (operand.minus or operand.negative):
+        return fits(replace(operand, negative=False), parts[0])
     if mark == ".":
         return operand.kind == "value" and _part(operand, parts[0]) and parts[1] in operand.registers
     if mark == "{" and operand.single and operand.kind == "value":
@@ -299,6 +304,8 @@ def takes(operand: Operand) -> str:
         found.append("a special register" + " with its elements (%tid)" * operand.whole)
     if operand.symbol:
         found.append("a variable's or function's name")
+    if operand.minus or operand.negative:
+        found.append("one with a minus sign")
     if operand.negatable:
         found.append("a negated predicate")
     if operand.sink:
@@ -328,6 +335,8 @@ def given(shape: Shape) -> str:
             return f"the special register {rest}"
         return f"the name of a {rest} symbol" if kind == "sym" else f"a {shape} register"
     mark, *parts = shape
+    if mark == "-":
+        return f"minus {given(parts[0])}"
     if mark == ".":
         return f"the part .{parts[0]} of {given(parts[1])}"
     if isinstance(mark, str) and mark[:1] == "[":

@@ -14,6 +14,7 @@ knowing what an operand record is:
     sink `_`             "_"
     negated predicate    "!pred"
     selected part        (".", "b0", shape)                 r1.b0, r1.h1
+    minus sign           ("-", shape)                       -r1, -r1.h0
     vector {a, b}        ("{", shape, shape, …)
     pair p|q             ("|", shape, shape)
     address [a+4]        ("[", base shape)                  base: a register, "int", a symbol
@@ -68,6 +69,8 @@ class Operand:
     multiple   an integer here is a multiple of this
     most       an integer here is no more than the one at the operand of this name; "" if there is no such limit
     strict     no predicate may be among the elements of a vector, as elsewhere the assembler allows
+    minus      a register here may have a minus sign before it
+    negative   it must have one
     unified    an address in a register may be followed by .unified
     whole      a special register of several elements stands here, and nothing else
     pure       no literal may be among registers of bit-size type in a vector, as elsewhere the assembler allows
@@ -101,6 +104,8 @@ class Operand:
     pure: bool = False
     whole: bool = False
     unified: bool = False
+    minus: bool = False
+    negative: bool = False
     most: str = ""
 
     @property

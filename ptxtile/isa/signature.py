@@ -215,6 +215,8 @@ def _value(declared: Declaration, line: Line, inside: condition.Scope, values: V
         strict="strict" in flags,
         pure="pure" in flags,
         whole="whole" in flags,
+        minus="minus" in flags,
+        negative="negative" in flags,
         most=limits.get("most", ("",))[0],
     )
 

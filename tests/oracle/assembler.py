@@ -1,7 +1,7 @@
 """NVIDIA's assembler as an oracle: which instruction lines does it take, for a target, in a PTX version?
 
-ptxas reports every semantic error of a module with its line number, so a thousand lines cost one run. A syntax error is
-fatal and hides the others: then that line is set aside and the rest goes again. The last line of each module is always
+ptxas reports every semantic error of a module with its line number, so a thousand lines cost one run, or two: lines with
+errors are set aside and the rest goes again, until there is none. A syntax error is fatal and hides the others. The last line of each module is always
 wrong, so that no code is generated; what only code generation refuses is asked with `assembles`, line by line.
 """
 
@@ -126,7 +126,10 @@ class Assembler:
             elif int(number) <= 2:  # the target or the version itself
                 found.update((i, message) for i in these)
                 return
-        if fatal is not None:
+        if fatal is None and located and any(i in found for i in these):
+            # what stands for several instructions is looked into only where nothing else is wrong
+            self._judge(lines, [i for i in these if i not in found], target, version, found)
+        elif fatal is not None:
             self._judge(lines, these[:fatal], target, version, found)
             self._judge(lines, these[fatal + 1 :], target, version, found)
         elif not located:  # a crash, or a message that names no line

@@ -49,6 +49,9 @@ def statement(spelling: str, signature: Signature) -> str:
 
 def _one(operand: Operand, registers: Registers, lists: int, stores: bool) -> tuple[str, Shape]:
     kind = operand.kind
+    if operand.negative:
+        text, shape = _value(operand, registers)
+        return f"-{text}", ("-", shape)
     if kind == "value":
         return _value(operand, registers)
     if kind == "sink":

@@ -183,11 +183,12 @@ def reordered(line: Line, values: Filling, chance: random.Random) -> Iterator[Qu
 
 def ask(assembler: Assembler, asked: Iterable[Question]) -> list[tuple[Question, str]]:
     """The questions that the assembler answers otherwise than the table, with its message, "" if it takes it."""
-    groups: dict[tuple[str, str], list[Question]] = {}
+    # those to be taken by themselves: then one run is enough to hear of all that is wrong
+    groups: dict[tuple[str, str, bool], list[Question]] = {}
     for question in dict.fromkeys(asked):
-        groups.setdefault((question.target, question.version), []).append(question)
+        groups.setdefault((question.target, question.version, question.wanted), []).append(question)
     differing: list[tuple[Question, str]] = []
-    for (target, version), group in groups.items():
+    for (target, version, _), group in groups.items():
         refused = assembler.refusals([question.text for question in group], target, version)
         for number, question in enumerate(group):
             if question.wanted and number in refused:
@@ -220,7 +221,7 @@ def _each(available: Iterable[rules.Available], line: Line) -> Iterator[rules.Av
         if entry.variant >= 0:
             yield entry
         else:
-            yield from (replace(entry, variant=number) for number in range(len(variants.of(line))))
+            yield from (entry._replace(variant=number) for number in range(len(variants.of(line))))
 
 
 def witnesses(clause: Clause, line: Line, limit: int, chance: random.Random) -> Iterator[Witness]:

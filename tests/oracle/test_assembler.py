@@ -33,6 +33,15 @@ def test_each_line_is_judged_alone(assembler: Assembler) -> None:
     assert sorted(assembler.refusals(lines, "sm_90", "9.0")) == [1, 2, 3, 5]
 
 
+def test_what_a_line_stands_for_is_looked_into_though_others_are_wrong(assembler: Assembler) -> None:
+    lines = [
+        "mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32 {r1,r2,r3,r4}, {r5,r6}, {r7}, {r8,3,r9,r10};",
+        "add.u33 r1, r2, r3;",
+        "add.u32 r1, r2, r3;",
+    ]
+    assert sorted(assembler.refusals(lines, "sm_90", "9.0")) == [0, 1]
+
+
 def test_version_and_target_are_asked_for(assembler: Assembler) -> None:
     line = ["add.rn.f32x2 d1, d2, d3;"]
     assert assembler.refusals(line, "sm_100", "8.6") == {}
