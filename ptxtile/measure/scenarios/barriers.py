@@ -38,7 +38,8 @@ def recipes() -> Iterator[Recipe]:
             "barrier.cluster.relaxed", ("barrier.cluster.arrive.relaxed.aligned;", MEET[1]), cluster
         )
     for cluster in (2, 4, 8):
-        yield _message(cluster)
+        yield _message("barriers.mbarrier.remote", "release", "acquire", cluster)
+        yield _message("barriers.mbarrier.remote.relaxed", "relaxed", "relaxed", cluster)
     for form, sass in _FENCES:
         for stores in (0, 1):
             yield _fence(form, sass, stores)
@@ -90,16 +91,16 @@ def _mbarrier(threads: int) -> Recipe:
     )
 
 
-def _message(blocks: int) -> Recipe:
+def _message(name: str, arrival: str, wait: str, blocks: int) -> Recipe:
     """Pairs of blocks: one arrives at the other's mbarrier, which answers: two messages a step."""
-    form = "mbarrier.arrive.release.cluster.shared::cluster.b64"
+    form = f"mbarrier.arrive.{arrival}.cluster.shared::cluster.b64"
     return Recipe(
-        Point("barriers.mbarrier.remote", form, "blocks of the cluster", blocks, "cycles", 2),
+        Point(name, form, "blocks of the cluster", blocks, "cycles", 2),
         Launch(blocks, 32, blocks, shared=64),
         lambda turn: [
             f"@%leads {form} _, [%remote];",
             f"WAIT{turn}:",
-            "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [%shared], %phase;",
+            f"mbarrier.try_wait.parity.{wait}.cluster.shared::cta.b64 %done, [%shared], %phase;",
             f"@!%done bra WAIT{turn};",
             "xor.b32 %phase, %phase, 1;",
             f"@%answers {form} _, [%remote];",
