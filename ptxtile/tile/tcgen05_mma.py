@@ -62,6 +62,11 @@ def issue(call: Call) -> None:
     given = dict(zip(names, call.take(len(names), ", ".join(names))))
     made = _instruction(call, given["a"], given["b"])
     ctas = 2 if ".cta_group::2" in form.modifiers else 1
+    if scaled and made.m != LANES * ctas:
+        raise TileError(
+            f"{form.spelling}: M of instruction_shape= is {LANES * ctas} here, not {made.m}: of other products no "
+            "layout says where their scale factors lie"
+        )
     extents = Extents(made.m // ctas, made.n // ctas, made.n, _ROW, 2 * _ROW if sparse else _ROW)
     letter = datapath_of(made.m, ctas, ".ws" in form.modifiers, sparse)
     sums, repeats = _sums(call, given["d"], extents, letter)

@@ -305,6 +305,8 @@ BAD = [
     (scaled(scale_a=lambda held: held.tensor((128,), pt.uint32, layout=S[128 : 1 @ TLane])),
      (f"{SCALED}: operand scale_a: element (32,) of the atom must lie 0 lanes and 1 columns from the first, and the layout puts it "
      "32 and 0 away")),
+    (scaled(instruction_shape=(64, 64)),
+     (f"{SCALED}: M of instruction_shape= is 128 here, not 64: of other products no layout says where their scale factors lie")),
     (scaled(scale_format="ue4m3"), f"{SCALED}: scale_format= is ue8m0, not 'ue4m3'"),
     (scaled(a=lambda _: shared(128, 128, pt.uint8), a_format="e2m1", b=lambda _: shared(128, 64, pt.uint8, 64).permute(1, 0), b_format="e2m1"),
      f"{SCALED}: operand b: these elements may not be MN-major; here k must be contiguous"),
