@@ -9,6 +9,7 @@ import struct
 import numpy as np
 import pytest
 
+import ptxtile as pt
 from ptxtile.emulator import EmulatorError, launch
 from ptxtile.emulator.formatting import parse, render
 
@@ -172,3 +173,15 @@ def test_arguments_lie_as_c_lays_them():
     sizes = [c.size for c in parse("%d%f%hd%lld%s%c")]
     assert sizes == [4, 8, 4, 8, 8, 4]
     assert struct.calcsize("idi") == 20
+
+
+def test_the_builders_word(capsys):
+    """What `pt.printf` emits is what the emulator takes."""
+
+    @pt.kernel(grid=1, block=3)
+    def speak(A: pt.Tensor((3,), pt.float32)):
+        i = pt.thread_idx("x")
+        pt.printf("%u: %6.2f %s %lld%%\n", pt.cast(i, pt.uint32), A[i], "bytes", -7)
+
+    speak.launch(np.array([0.5, -1.25, 1000], np.float32), device="emulator")
+    assert capsys.readouterr().out == "0:   0.50 bytes -7%\n1:  -1.25 bytes -7%\n2: 1000.00 bytes -7%\n"
