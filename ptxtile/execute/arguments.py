@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Union
 
 from ptxtile.dtypes import DType, dtype_of
@@ -223,9 +224,15 @@ def _dtype_of(what: str, element: object) -> DType:
 
         element = numpy.dtype(element)
     try:
-        return dtype_of(element)
+        return _named(getattr(element, "dtype", element))
     except TypeError as error:
         raise OperandError(f"{what}: {error}") from None
+
+
+@lru_cache(maxsize=256)
+def _named(element: Any) -> DType:
+    """`dtype_of`, remembered: NumPy computes a dtype's name anew at each question."""
+    return dtype_of(element)
 
 
 def classify(place: Place, given: object, stream: int = 0) -> Argument:

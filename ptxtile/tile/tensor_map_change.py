@@ -42,7 +42,7 @@ REPLACE = Family(
     atoms="128 bytes, aligned to 64: the tensor map",
     carriers="any dtype whose elements fill 128 bytes; the value is one number, or a register tensor over the repeats",
     guards=GUARDED,
-    judges=("ptxas", "emulator"),
+    judges=("ptxas", "emulator", "H200"),
     issue=issue_replace,
 )
 
@@ -55,6 +55,6 @@ FENCE = Family(
     carriers="any dtype whose elements fill 128 bytes",
     guards=GUARDED,
     scopes="warp and above",
-    judges=("ptxas", "emulator"),
+    judges=("ptxas", "emulator", "H200"),
     issue=issue_copy,
 )
