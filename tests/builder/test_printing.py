@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 import ptxtile as pt
+from ptxtile import driver
 from ptxtile.errors import PtxtileError
 from ptxtile.ir.module import Variable
 
@@ -140,3 +142,27 @@ def test_what_it_does_not_print(body, text):
         module(body)
     assert str(caught.value).split("\n  ")[0] == text
     assert "test_printing.py" in str(caught.value)
+
+
+# --- what is printed --------------------------------------------------------------------------------------------------
+@pt.kernel(grid=1, block=32)
+def printing(H: pt.Tensor((1,), pt.float16), B: pt.Tensor((1,), pt.int8), n: pt.int64, u: pt.uint32):
+    with pt.if_(pt.thread_idx() == 3):
+        pt.printf("%s %d %u %lld %g %5.2f|%-4d|%04x %c %%\n", "text", B[0], u, n, H[0], 2.5, -7, 255, 65)
+        pt.printf("%*d,%.*f.\n", 4, 12, 1, 0.25)
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        "emulator",
+        pytest.param(0, id="gpu", marks=pytest.mark.skipif(not driver.available(), reason="no CUDA device")),
+    ],
+)
+def test_what_is_printed(device, capfd):
+    printing.launch(
+        np.array([1.5], np.float16), np.array([-3], np.int8), -(1 << 40), 4000000000, device=device
+    )
+    assert capfd.readouterr().out == (
+        "text -3 4000000000 -1099511627776 1.5  2.50|-7  |00ff A %\n  12,0.2.\n"
+    )
