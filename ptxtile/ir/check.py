@@ -7,7 +7,7 @@ from typing import Optional, Union
 
 from ptxtile import isa
 from ptxtile.errors import Diagnostic, FormError
-from ptxtile.ir import calls, module as m
+from ptxtile.ir import calls, module as m, samplers
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.demand import MOST_BYTES, Demand, instruction_demands, item_demands, parameter_bytes
 from ptxtile.ir.inference import needs
@@ -33,6 +33,7 @@ _SPACES = {
     ".param::entry": _PARAM,
     ".param::func": _PARAM,
 }
+_TOGETHER = samplers.READS | {"call"}
 _STATE_SPACES = frozenset(["global", "shared", "const", "local", "param"])
 
 
@@ -68,7 +69,7 @@ class _Check:
         place = self._availability(reading, module)
         if place is not None:
             self._uses(reading, *place)
-        self._calls(reading, module)
+        self._together(reading, module)
         if not self.faults:
             return []
         lines = Lines(self.text)
@@ -129,12 +130,19 @@ class _Check:
             elif isinstance(record, Form):
                 self._form(record, position, target, version, seen)
 
-    def _calls(self, reading: Reading, module: m.Module) -> None:
-        places = {
-            id(record): position
-            for position, record in reading.uses
-            if type(record) is Instruction and record.form.opcode == "call"
-        }
+    def _together(self, reading: Reading, module: m.Module) -> None:
+        """What depends on more of the module than its target: what is called, the texturing mode."""
+        independent = samplers.INDEPENDENT in module.modes
+        places: dict[int, int] = {}
+        for position, record in reading.uses:
+            if type(record) is Instruction and record.form.opcode not in _TOGETHER:
+                continue
+            if isinstance(record, Instruction) and record.form.opcode == "call":
+                places[id(record)] = position
+                continue
+            found = samplers.misplaced(record, independent)
+            if found is not None:
+                self.faults.append(Fault(found[0], self._spelled(position), found[1]))
         for call, message in calls.mismatches(module) if places else ():
             self.faults.append(Fault(message, self._spelled(places[id(call)])))
 

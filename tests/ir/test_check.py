@@ -196,3 +196,44 @@ def test_what_was_removed_is_judged_by_the_target_that_the_module_names(
 ) -> None:
     text = f"{head}.entry k ()\n{{\n.reg .f32 f<4>;\n.reg .b32 r<4>;\n{line}\nret;\n}}\n"
     assert [each.message for each in check_text(text, target="sm_75")] == told
+
+
+_UNIFIED = "which the texturing mode of this module does not have"
+
+
+@pytest.mark.parametrize(
+    ("modes", "line", "told"),
+    [
+        ("", "tex.2d.v4.f32.f32 {f0,f1,f2,f3}, [t, {f4,f5}];", []),
+        (
+            "",
+            "tex.2d.v4.f32.f32 {f0,f1,f2,f3}, [t, d2, {f4,f5}];",
+            [f"tex.2d.v4.f32.f32 names a sampler, {_UNIFIED}"],
+        ),
+        (
+            ", texmode_unified",
+            "tld4.r.2d.v4.f32.f32 {f0,f1,f2,f3}, [t, d2, {f4,f5}];",
+            [f"tld4.r.2d.v4.f32.f32 names a sampler, {_UNIFIED}"],
+        ),
+        (", texmode_independent", "tex.2d.v4.f32.f32 {f0,f1,f2,f3}, [t, d2, {f4,f5}];", []),
+        (
+            ", texmode_independent",
+            "tex.2d.v4.f32.f32 {f0,f1,f2,f3}, [t, {f4,f5}];",
+            ["tex.2d.v4.f32.f32 reads without a sampler, which a module in texmode_independent must name"],
+        ),
+    ],
+)
+def test_a_sampler_beside_a_texture_is_as_the_mode_asks(modes: str, line: str, told: list[str]) -> None:
+    text = (
+        f".version 8.0\n.target sm_90{modes}\n.address_size 64\n.global .texref t;\n.entry k ()\n{{\n"
+        f".reg .f32 f<6>;\n.reg .b64 d<3>;\n{line}\nret;\n}}\n"
+    )
+    assert [each.message for each in check_text(text)] == told
+
+
+def test_a_sampler_is_declared_where_the_mode_has_one() -> None:
+    text = ".version 8.0\n.target sm_90{}\n.address_size 64\n.global .samplerref s;\n"
+    assert check_text(text.format(", texmode_independent")) == []
+    (found,) = check_text(text.format(""))
+    assert (found.line, found.message) == (4, f"s is a sampler, {_UNIFIED}")
+    assert found.hint == "write .target …, texmode_independent; without it a texture has a sampler of its own"
