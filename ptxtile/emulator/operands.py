@@ -203,7 +203,10 @@ def writer(site: Site, operand: Operand, type_name: str) -> Write:
 
     def write_extended(lanes: Lanes, value: Bits, shadow: Shadow) -> None:
         source = value.view(np.dtype(f"i{value.dtype.itemsize}")) if signed else value
-        lanes.write(number, source.astype(kind), None if shadow is None else spread(shadow, kind))
+        lost = shadow
+        if shadow is not None:
+            lost = (shadow.view(source.dtype) if signed else shadow).astype(kind)
+        lanes.write(number, source.astype(kind), lost)
 
     return write_extended
 

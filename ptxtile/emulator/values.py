@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Union
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.operands import Read, Write, reader, spread, writer
@@ -15,6 +14,7 @@ from ptxtile.emulator.program import Program, Site
 from ptxtile.emulator.registers import Shadow
 from ptxtile.emulator.report import stop
 from ptxtile.emulator.semantics import Call, Value, WithCarry
+from ptxtile.emulator.shadows import nothing, rule_of
 from ptxtile.emulator.step import Run
 from ptxtile.emulator.widths import Bits, bits_of, holder
 from ptxtile.ir.operand import Operand as Written, Pair, Vector
@@ -93,7 +93,7 @@ def _runner(
     signature = site.instruction.signature
     slots = signature.slots if signature is not None else {}
     carries = site.opcode in CARRIES or ".cc" in form.modifiers
-    combine = _shadow_rule(site.opcode)
+    combine = nothing if _cancels(site) else rule_of(site.opcode)
     kinds = [holder(bits_of(leaf.type)) for leaf in leaves]
 
     def run(lanes: Lanes) -> None:
@@ -105,7 +105,9 @@ def _runner(
             lanes.registers.carry[lanes.where] = outcome.carry
             outcome = outcome.value
         results = list(_flatten(outcome))
-        undefined = combine(values, shadows) if any(shadow is not None for shadow in shadows) else None
+        undefined = None
+        if any(shadow is not None for shadow in shadows):
+            undefined = combine(call, values, shadows)
         if undefined is not None and not undefined.any():
             undefined = None
         for leaf, kind, result in zip(leaves, kinds, results):
@@ -115,6 +117,13 @@ def _runner(
                 leaf.write(lanes, result, undefined if undefined.dtype == kind else spread(undefined, kind))
 
     return run
+
+
+def _cancels(site: Site) -> bool:
+    """Whether it makes zero of a register whatever that holds."""
+    operands = site.instruction.operands
+    whole = site.instruction.form.modifiers[-1][1:2] in ("b", "u", "s")
+    return site.opcode in ("xor", "sub") and whole and len(operands) == 3 and operands[1] == operands[2]
 
 
 def _read_all(sources: list[Source], lanes: Lanes) -> tuple[list[Bits | tuple[Bits, ...]], list[Shadow]]:
@@ -139,71 +148,3 @@ def _flatten(outcome: object) -> Iterator[Bits]:
     else:
         assert isinstance(outcome, np.ndarray)
         yield outcome
-
-
-Combine = Callable[[list[Union[Bits, tuple[Bits, ...]]], list[Shadow]], Bits]
-
-
-def _any_thread(values: list[Bits | tuple[Bits, ...]], shadows: list[Shadow]) -> Bits:
-    """A result depends on every bit of its sources: in threads with an undefined one, no bit is defined."""
-    marked: NDArray[np.bool_] | None = None
-    for shadow in shadows:
-        if shadow is not None:
-            own = shadow != 0 if shadow.ndim == 1 else (shadow != 0).any(axis=1)
-            marked = own if marked is None else marked | own
-    assert marked is not None
-    return marked
-
-
-def _and(values: list[Bits | tuple[Bits, ...]], shadows: list[Shadow]) -> Bits:
-    """A bit of `a & b` is defined where both are, or where either is a defined 0."""
-    (a, b), (sa, sb) = _two(values), _two_shadows(values, shadows)
-    found: Bits = (sa | sb) & (a | sa) & (b | sb)
-    return found
-
-
-def _or(values: list[Bits | tuple[Bits, ...]], shadows: list[Shadow]) -> Bits:
-    """A bit of `a | b` is defined where both are, or where either is a defined 1."""
-    (a, b), (sa, sb) = _two(values), _two_shadows(values, shadows)
-    found: Bits = (sa | sb) & (~a | sa) & (~b | sb)
-    return found
-
-
-def _xor(values: list[Bits | tuple[Bits, ...]], shadows: list[Shadow]) -> Bits:
-    """A bit is defined where all of its sources' are."""
-    present = [shadow for shadow in shadows if shadow is not None]
-    found = present[0]
-    for shadow in present[1:]:
-        found = found | shadow
-    return found
-
-
-def _select(values: list[Bits | tuple[Bits, ...]], shadows: list[Shadow]) -> Bits:
-    """Of selp, the chosen source's bits; none where the predicate is undefined."""
-    a, b, c = values[0], values[1], values[2]
-    assert not isinstance(a, tuple) and not isinstance(b, tuple) and not isinstance(c, tuple)
-    sa, sb = _two_shadows(values, shadows)
-    found = np.where(c, sa, sb)
-    if shadows[2] is not None:
-        found = np.where(shadows[2], np.array(-1).astype(found.dtype), found)
-    return found
-
-
-def _two(values: list[Bits | tuple[Bits, ...]]) -> tuple[Bits, Bits]:
-    a, b = values[0], values[1]
-    assert not isinstance(a, tuple) and not isinstance(b, tuple)
-    return a, b
-
-
-def _two_shadows(values: list[Bits | tuple[Bits, ...]], shadows: list[Shadow]) -> tuple[Bits, Bits]:
-    a, b = _two(values)
-    first = np.zeros_like(a) if shadows[0] is None else shadows[0]
-    second = np.zeros_like(b) if shadows[1] is None else shadows[1]
-    return first, second
-
-
-_RULES: dict[str, Combine] = {"and": _and, "or": _or, "xor": _xor, "not": _xor, "selp": _select}
-
-
-def _shadow_rule(opcode: str) -> Combine:
-    return _RULES.get(opcode, _any_thread)
