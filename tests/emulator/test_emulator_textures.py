@@ -99,6 +99,15 @@ def test_whole_coordinates_are_zero_outside_and_offsets_count():
     assert run(body, points[1:3], handle).tolist() == [[0, 0, 0, 0], [103, 0, 0, 0]]
 
 
+def test_an_offset_of_one_dimension_leaves_a_texture_with_a_border():
+    image = np.arange(8, dtype=np.float32) + 1
+    points = np.array([[4.5, 0]], np.float32)
+    for mode, due in (("clamp", 3), ("border", 0)):
+        handle = texture(image, address=mode)
+        body = f"tex.1d.v4.f32.f32 {{%f3, %f4, %f5, %f6}}, [%rd1, {{%f1}}], {{-2}}; {FLOATS}"
+        assert run(body, points, handle).view(np.float32)[0, 0] == due
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "int32", "float16", "float32"])
 def test_elements_of_one_dimension(dtype):
     values = np.array([0, 1, -1, 100, -128, 127], np.float64)

@@ -195,6 +195,9 @@ def _point(
     for number, (value, size) in enumerate(zip(point, _sizes(image))):
         place = value.astype(np.int64) if whole else opaque.axis(value, size, sampling.normalized)
         places.append(place + offsets[number] if offsets else place)
+    if image.flat and offsets and not whole:
+        # On hardware the one offset moves the one row as well, which shows where the sampler has a border.
+        places.append(offsets[0])
     return _texels(image, sampling, places, whole)
 
 

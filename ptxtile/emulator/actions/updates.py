@@ -20,7 +20,7 @@ def update_of(operation: str, name: str, keeps_subnormals: bool) -> Update:
     """The function of one atomic operation on one type.
 
     keeps_subnormals   .add.f32 flushes subnormal inputs and results to zero in global memory, not in shared memory;
-                       there .add.f64 also leaves a NaN as it is, a signalling one too
+                       there .add.f64 also gives a NaN as it is, a signalling one too: the operand's, else the old
     """
     if operation == ".exch":
         return lambda old, values: values[0]
@@ -36,14 +36,19 @@ def update_of(operation: str, name: str, keeps_subnormals: bool) -> Update:
         name = name.replace("u", "b").replace("s", "b")
     function = semantics.find(opcode)
     assert function is not None
-    keeps_nan = name == ".f64" and operation == ".add" and not keeps_subnormals
+    double = name == ".f64" and operation == ".add"
     modifiers = (*words, name)
 
     def update(old: Bits, values: tuple[Bits, ...]) -> Bits:
         call = Call(opcode + "".join(modifiers), opcode, modifiers, {"type": name}, (name,) * 3, len(old))
-        found = function(call, old, values[0])
+        new = values[0]
+        # In shared memory the old number is the second operand, whose NaN wins.
+        found = function(call, new, old) if double else function(call, old, new)
         assert isinstance(found, np.ndarray)
-        return np.where(np.isnan(old.view(np.float64)), old, found) if keeps_nan else found
+        if not double or keeps_subnormals:
+            return found
+        kept = np.where(np.isnan(old.view(np.float64)), old, found)
+        return np.where(np.isnan(new.view(np.float64)), new, kept)
 
     return update
 
