@@ -27,6 +27,7 @@ REPEATS = 7
 _PASSES = 2
 _SLOTS = [*(driver.Slot("Q", 8 * i, 8) for i in range(3)), driver.Slot("I", 24, 4), driver.Slot("I", 28, 4)]
 _BOUNDARY = 1 << 16
+_AT_ONCE = 4 << 30
 _UINT32 = 2  # the driver's number of the type
 
 CLOCK = """.version 6.4
@@ -111,17 +112,17 @@ def _read(address: int, launches: int, warps: int, ordinal: int) -> list[list[in
     return [list(held[width * number : width * (number + 1)]) for number in range(launches)]
 
 
-def _cycles(times: Sequence[int], blocks: int, *, whole: bool) -> float:
-    """The mean time of the blocks of a launch, or that of the slowest one for what they share as a whole.
+def _cycles(times: Sequence[int], blocks: int, *, slowest: bool) -> float:
+    """The mean time of the blocks of a launch, or that of the slowest one.
 
     A block's is from its first warp's start to its last one's end: clocks of different SMs do not compare.
     """
     width = len(times) // blocks
-    if width == 2 and not whole:  # one warp a block
+    if width == 2 and not slowest:  # one warp a block
         return (sum(times[1::2]) - sum(times[0::2])) / blocks
     each = [times[place : place + width] for place in range(0, len(times), width)]
     spans = [max(used[1::2]) - min(used[0::2]) for used in each]
-    return max(spans) if whole else sum(spans) / blocks
+    return max(spans) if slowest else sum(spans) / blocks
 
 
 def _time(
@@ -143,7 +144,7 @@ def _launched(
     repeats: int,
     ground: _Ground,
     *,
-    whole: bool = False,
+    slowest: bool = False,
 ) -> list[list[float]]:
     """Both kernels in turn, `repeats` times; the first parameter is where times go."""
     launchers = [driver.Launcher(module.function(name), geometry, slots) for name in (rate.short, rate.long)]
@@ -154,7 +155,7 @@ def _launched(
         launchers[number % 2]([stamps + 16 * warps * number, *values])
     found: list[list[float]] = [[], []]
     for number, times in enumerate(_read(stamps, 2 * repeats, warps, ground.ordinal)):
-        found[number % 2].append(_cycles(times, blocks, whole=whole))
+        found[number % 2].append(_cycles(times, blocks, slowest=slowest))
     return found
 
 
@@ -167,21 +168,27 @@ def _map(tensor: Sequence[int], blocks: int, address: int, ordinal: int) -> byte
     return driver.encode_tiled(fields, address, ordinal)
 
 
+def _needed(launch: Launch, blocks: int) -> int:
+    """Bytes of global memory that a launch walks."""
+    return launch.field * blocks + launch.common
+
+
 def _time_point(
-    module: driver.LoadedModule, rate: Rate, launch: Launch, ground: _Ground, *, whole: bool
+    module: driver.LoadedModule, rate: Rate, launch: Launch, ground: _Ground, whole: str
 ) -> tuple[list[list[float]], int]:
     """Cycles of the shorter and of the longer kernel, repeated, and the blocks that ran."""
     blocks = launch.grid or driver.device(ground.ordinal).multiprocessors
     cluster = (launch.cluster, 1, 1) if launch.cluster > 1 else None
     geometry = driver.Geometry((blocks, 1, 1), (launch.block, 1, 1), cluster, dynamic_shared=launch.shared)
-    field = ground.field.take(launch.field * blocks + launch.common)
+    field = ground.field.take(_needed(launch, blocks))
     # What is timed whole has one pass, at whose start the blocks are together.
     values: list[driver.Value] = [ground.operands.address, field, rate.trips, 1 if whole else _PASSES]
     slots = _SLOTS
     if launch.tensor:
         slots = [*_SLOTS, driver.Slot("128s", 64, 128)]
         values.append(_map(launch.tensor, blocks, field, ground.ordinal))
-    return _launched(module, rate, geometry, slots, values, REPEATS, ground, whole=whole), blocks
+    slowest = whole == "slowest"
+    return _launched(module, rate, geometry, slots, values, REPEATS, ground, slowest=slowest), blocks
 
 
 def _measure(module: driver.LoadedModule, case: Case, ground: _Ground) -> dict[str, object]:
@@ -189,7 +196,7 @@ def _measure(module: driver.LoadedModule, case: Case, ground: _Ground) -> dict[s
     if case.launch is not None and case.point is not None:
         rate = case.dependent or case.independent
         assert rate is not None
-        times, blocks = _time_point(module, rate, case.launch, ground, whole=case.point.whole)
+        times, blocks = _time_point(module, rate, case.launch, ground, case.point.whole)
         return {"point": times, "blocks": blocks}
     if case.dependent is not None:
         found["dependent"] = _time(module, case.dependent, 1, REPEATS, ground)
@@ -220,6 +227,10 @@ def _batch(batch: Batch, folder: Path, done: Sequence[str], ground: _Ground) -> 
     left = [case for case in batch.cases if case.spelling not in done]
     if not left:
         return
+    sms = driver.device(ground.ordinal).multiprocessors
+    needs = [_needed(case.launch, case.launch.grid or sms) for case in left if case.launch is not None]
+    if needs and max(needs) <= _AT_ONCE:
+        ground.field.take(max(needs))  # memory is new once a batch: its first use is slower
     with driver.load(image_of(batch, folder), ground.ordinal) as module:
         _say(event="batch", batch=batch.name, mhz=_clock(ground))
         for case in left:

@@ -11,7 +11,7 @@ import lzma
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 __all__ = ["Batch", "Case", "Launch", "Point", "Rate", "batches", "image_of", "load", "store"]
 
@@ -69,8 +69,8 @@ class Point:
     axis, at  what the points differ in, and this one's value: "bytes", 4096
     unit      "cycles" for a latency; else what a rate is of: "B" a clock and SM
     amount    units that a step gives a block; of a latency, instructions in a step
-    whole     whether a rate is of the slowest block's whole time in the longer kernel, which what all SMs share fills
-              from end to end; else it is of the difference of two kernels
+    whole     for a rate of what all SMs share: "slowest" or "mean", the blocks' whole time in the longer kernel, which
+              that fills from end to end; "" for one that is of the difference of two kernels
     """
 
     scenario: str
@@ -79,7 +79,7 @@ class Point:
     at: float
     unit: str
     amount: float
-    whole: bool = False
+    whole: Literal["", "mean", "slowest"] = ""
 
 
 @dataclass(frozen=True, slots=True)

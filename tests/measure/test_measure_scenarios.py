@@ -142,7 +142,7 @@ def test_a_kernel_that_does_much_besides_says_so() -> None:
 
 
 def test_a_rate_of_all_sms_is_of_the_whole_time() -> None:
-    point = replace(POINT, whole=True)
+    point = replace(POINT, whole="slowest")
     found = build(replace(CASE, point=point), {"point": times(32.0, 8192.0), "blocks": 132}, {}, WHERE)
     assert (found.rate, found.step, found.note) == (64.0, 64.0, "")
 

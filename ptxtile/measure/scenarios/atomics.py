@@ -17,9 +17,10 @@ EVERYWHERE = 1 << 20
 """Threads an address where all threads of the device share one; there are fewer of them."""
 
 _THREADS = 1024
-_STEPS = 12
+_STEPS = 16
 _TURNS = 16
 _LINE = 128
+_MOST = 1 << 17
 
 _HELPERS = frozenset(
     "IMAD IADD3 VIADD LOP3 MOV UMOV UIADD3 R2UR PRMT ISETP BRA BSSY BSYNC SHF LDS FADD HADD2 HFMA2 SEL CS2R NOP".split()
@@ -68,9 +69,28 @@ def _span(carrier: str, sharing: int) -> int:
     return max(_LINE, _THREADS * _BITS[carrier] // 8 // sharing)
 
 
+def _moved(carrier: str, sharing: int) -> tuple[str, ...]:
+    """The addresses of the next turn."""
+    turns = _TURNS if sharing == _THREADS else _moves(carrier, sharing)
+    step = _LINE if sharing == _THREADS else _STEPS * _span(carrier, sharing)
+    return (
+        f"add.u32 %move, %move, {step};",
+        f"and.b32 %move, %move, {turns * step - 1};",
+        "cvt.u64.u32 %cell, %move;",
+        "add.u64 %cell, %cell, %first;",
+    )
+
+
 def _field(carrier: str, sharing: int) -> int:
     """Bytes of global memory of a block. A block with one address moves on to the next line from turn to turn."""
-    return 2 * _TURNS * _LINE if sharing >= _THREADS else _STEPS * _span(carrier, sharing)
+    if sharing >= _THREADS:
+        return _TURNS * _LINE
+    return _moves(carrier, sharing) * _STEPS * _span(carrier, sharing)
+
+
+def _moves(carrier: str, sharing: int) -> int:
+    """Turns after which a block begins again: all blocks together stay in the second-level cache. A power of two."""
+    return max(1, min(_TURNS, _MOST // (_STEPS * _span(carrier, sharing))))
 
 
 def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) -> Recipe:
@@ -88,6 +108,8 @@ def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) ->
         group,
         place,
         f"cvt{'.rn' if carrier[0] == 'f' else ''}.{carrier.replace('b', 'u')}.u32 %one, %thread;",
+        "mov.u64 %first, %cell;",
+        "mov.u32 %move, 0;",
     )
 
     def step(turn: int) -> list[str]:
@@ -106,16 +128,20 @@ def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) ->
             sharing,
             "atomics",
             _THREADS,
-            whole=not launch.shared,
+            whole="" if launch.shared else "mean",
         ),
         launch,
         step,
         {sass: 1},
         _HELPERS,
-        declare=(f".reg .{carrier} %one, %old;", ".reg .u32 %index, %spot, %low, %high;", ".reg .u64 %cell;"),
+        declare=(
+            f".reg .{carrier} %one, %old;",
+            ".reg .u32 %index, %spot, %low, %high, %move;",
+            ".reg .u64 %cell, %first;",
+        ),
         setup=setup,
         steps=(4, _STEPS),
-        turned=(f"add.u64 %cell, %cell, {_LINE};",) if sharing == _THREADS and not launch.shared else (),
+        turned=() if launch.shared or sharing == EVERYWHERE else _moved(carrier, sharing),
         trips=4 if sharing == EVERYWHERE else _TURNS,
     )
 

@@ -8,8 +8,9 @@ asked for, not those that were moved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from ptxtile.measure.plan import Launch, Point
 from ptxtile.measure.scenarios.recipe import Recipe
@@ -20,6 +21,7 @@ _THREADS = 1024
 _SECTOR = 32
 _SUMS = frozenset(["IMAD", "IADD3", "VIADD", "LOP3", "PRMT", "MOV", "UMOV", "UIADD3", "R2UR"])
 _STRIDES = (1, 2, 3, 4, 5, 8, 16, 17, 32)
+_WHOLE: Mapping[str, Literal["", "mean", "slowest"]] = {"l1": "", "l2": "mean", "device": "slowest"}
 _ACROSS = (1, 2, 4, 8, 16, 32)
 
 
@@ -139,7 +141,7 @@ def _global(opcode: str, level: str, kind: _Kind, stride: int) -> Recipe:
     back = ("cvt.u64.u32 %more, %zero;", "add.u64 %cell, %cell, %more;")  # or the loads would not be repeated
     name = f"memory.bandwidth.{opcode}.{level}.{kind.suffix}"
     return Recipe(
-        Point(name, form, "stride", stride, "B", _THREADS * kind.width, whole=level != "l1"),
+        Point(name, form, "stride", stride, "B", _THREADS * kind.width, whole=_WHOLE[level]),
         Launch(0, _THREADS, field=slab * (trips if level == "device" else 1)),
         lambda turn: _access(opcode, form, kind, places[turn], "%cell"),
         {"LDG.E" if opcode == "ld" else "STG.E": 1},

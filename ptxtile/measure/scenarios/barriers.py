@@ -127,7 +127,7 @@ def _message(name: str, arrival: str, wait: str, blocks: int) -> Recipe:
 def _fence(form: str, sass: str, stores: int) -> Recipe:
     return Recipe(
         Point(f"barriers.{form}", form, "stores before it", stores, "cycles", 1),
-        Launch(0, 32, field=24 * 128),
+        Launch(16, 32, field=24 * 128),
         lambda turn: [f"st.global.u32 [%cell+{128 * (turn % 24)}], %thread;"] * stores + [f"{form};"],
         {sass: 1, **({"STG.E": 1} if stores else {})},
         _HELPERS,

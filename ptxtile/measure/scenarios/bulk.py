@@ -56,7 +56,11 @@ def recipes() -> Iterator[Recipe]:
 
 _STEPS = (4, 12)
 _SPREAD = 4 * _KIB  # bytes from copy to copy of a latency, at least: they go to lines at all distances
-_SOME = 16  # blocks of a latency, on SMs at all distances, which do not fill what they share
+_SOME = 16  # blocks of a latency, on SMs at all distances; one of large copies, which would meet each other
+
+
+def _blocks(size: int, alone: bool) -> int:
+    return (_SOME if size <= 2 * _KIB else 1) if alone else 0
 
 
 def _slot(turn: int, size: int, alone: bool) -> int:
@@ -129,8 +133,16 @@ def _counted(scenario: str, form: str, copy: str, size: int, sass: str, *, alone
         return [*lines, f"@%first {_EXPECT} [%bar], {size};", f"@%first {copy}"]
 
     return Recipe(
-        Point(scenario, form, "bytes", size, "cycles" if alone else "B", 1 if alone else size, not alone),
-        Launch(_SOME if alone else 0, 32, shared=_ROOM + max(_RING, size), field=_field(size, alone)),
+        Point(
+            scenario,
+            form,
+            "bytes",
+            size,
+            "cycles" if alone else "B",
+            1 if alone else size,
+            "" if alone else "mean",
+        ),
+        Launch(_blocks(size, alone), 32, shared=_ROOM + max(_RING, size), field=_field(size, alone)),
         step,
         {sass: 1},
         _HELPERS,
@@ -183,9 +195,9 @@ def _grouped(name: str, form: str, size: int, alone: bool) -> Recipe:
     return Recipe(
         Point(
             f"tma.{'latency' if alone else 'rate'}.bulk.{name}", form, "bytes", size, "cycles" if alone else "B",
-            1 if alone else size, not alone,
+            1 if alone else size, "" if alone else "mean",
         ),
-        Launch(_SOME if alone else 0, 32, shared=_ROOM + max(_RING, size), field=_field(size, alone)),
+        Launch(_blocks(size, alone), 32, shared=_ROOM + max(_RING, size), field=_field(size, alone)),
         step,
         {"UBLKRED" if "reduce" in form else "UBLKCP": 1},
         _HELPERS,
@@ -241,9 +253,9 @@ def _cp_async(size: int, cache: str, *, alone: bool) -> Recipe:
     return Recipe(
         Point(
             f"async.{'latency' if alone else 'rate'}.cp.async.{cache}", form, "bytes a thread", size,
-            "cycles" if alone else "B", 1 if alone else threads * size, not alone,
+            "cycles" if alone else "B", 1 if alone else threads * size, "" if alone else "mean",
         ),
-        Launch(_SOME if alone else 0, threads, shared=12 * threads * size, field=12 * threads * size),
+        Launch(_blocks(size, alone), threads, shared=12 * threads * size, field=12 * threads * size),
         step,
         {"LDGSTS": 1},
         _HELPERS,
