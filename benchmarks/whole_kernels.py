@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import io
 import json
 import os
 import re
@@ -248,7 +249,7 @@ def example(name: str, gpu: bool) -> Outcome:
     try:
         for device in ["emulator", *(["0"] if gpu else [])]:
             os.environ["PTXTILE_DEVICE"] = device
-            with Recorder(OWN.get(name, ())) as recorder, contextlib.redirect_stdout(None):
+            with Recorder(OWN.get(name, ())) as recorder, contextlib.redirect_stdout(io.StringIO()):
                 import_module(f"examples.{name}").main()
             seen[device] = recorder.seen
         ours = [array.tobytes() for array in seen["emulator"]]
