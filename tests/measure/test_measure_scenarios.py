@@ -85,7 +85,7 @@ def test_proven_and_refused(tmp_path: Path) -> None:
     assert batch.skipped == {"memory.no.such/1": "there is no such scenario"}
     found = {case.spelling: case for case in batch.cases}
     load_ = found["tma.latency.bulk.load/4KiB"]
-    assert load_.launch == Launch(16, 32, shared=132096, field=131072)
+    assert load_.launch == Launch(1, 32, shared=132096, field=131072)
     assert load_.dependent is not None and load_.dependent.sass["UBLKCP.S.G"] == 1
     wide = found["wgmma.dense.registers.f32.f16.f16/64"].independent
     assert wide is not None and wide.sass["HGMMA.64x64x16.F32"] == 1
