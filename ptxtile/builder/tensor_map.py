@@ -37,7 +37,8 @@ class TensorMap:
     box              extents of what one copy moves, 1 to 256 each; the innermost a multiple of 16 bytes
     swizzle          0, 32, 64 or 128: bytes of shared memory whose 16-byte chunks are permuted; the innermost
                      extent of the box is that wide
-    interleave       0, 16 or 32 bytes
+    interleave       0, 16 or 32 bytes: the tensor is (images, slices, *pixels, unit), a unit of that many bytes; a box
+                     is of one slice, and its innermost pixels are a multiple of 16 bytes of elements
     element_strides  how far apart the elements of a box are in the tensor, 1 to 8
     l2_promotion     0, 64, 128 or 256 bytes that an access brings into L2 at least
     nan              elements outside the tensor read as NaN, not as zero (floats)
@@ -70,16 +71,17 @@ class TensorMap:
         self.shape: tuple[Any, ...] = self.dims
         self.dtype: DType = dtype_of(dtype)
         self.box = _integers("box", box)
-        steps = (
-            (1,) * len(self.dims)
-            if element_strides is None
-            else _integers("element_strides", element_strides)
-        )
+        counted = self.box
+        if interleave in (16, 32):
+            _check_units(self.dims, self.box, interleave, self.dtype.itemsize)
+            counted = self.box[:-1]
+        rank = len(self.dims) - (counted is not self.box)
+        steps = (1,) * rank if element_strides is None else _integers("element_strides", element_strides)
         self.template = TiledMap(
             element or element_of(self.dtype),
-            (1,) * len(self.dims),
-            (0,) * (len(self.dims) - 1),
-            self.box[::-1],
+            (1,) * rank,
+            (0,) * (rank - 1),
+            counted[::-1],
             steps[::-1],
             interleave,
             swizzle,
@@ -113,9 +115,9 @@ class TensorMap:
         return found
 
     def _made(self, shape: Sequence[int]) -> TiledMap:
-        extents = tuple(shape)[::-1]
+        extents = tuple(shape)[: self.template.rank][::-1]
         strides: list[int] = []
-        step = self.template.itemsize
+        step = self.template.interleave or self.template.itemsize
         for extent in extents[:-1]:
             step *= extent
             strides.append(step)
@@ -155,9 +157,10 @@ class TensorMap:
 
     def __getitem__(self, coordinates: object) -> MapTile:
         parts = coordinates if isinstance(coordinates, tuple) else (coordinates,)
-        if len(parts) != len(self.dims):
+        if len(parts) != self.template.rank:
+            units = " of units" if self.template.interleave else ""
             raise LayoutError(
-                f"{self!r} has {len(self.dims)} dimensions; {convert.counted(len(parts))} given"
+                f"{self!r} has {self.template.rank} dimensions{units}; {convert.counted(len(parts))} given"
             )
         return MapTile(self, parts)
 
@@ -271,6 +274,26 @@ def _integers(name: str, given: Sequence[int]) -> tuple[int, ...]:
         if isinstance(part, bool) or not isinstance(part, int):
             raise LayoutError(f"pt.TensorMap: {name}= is a tuple of integers, not {given!r}")
     return tuple(given)
+
+
+def _check_units(dims: Sequence[object], box: Sequence[int], unit: int, itemsize: int) -> None:
+    """LayoutError unless the last dimension is a unit, and the box one slice of channels."""
+    due = unit // itemsize
+    if len(dims) < 4 or len(box) != len(dims):
+        raise LayoutError(
+            f"pt.TensorMap: with interleave={unit} a tensor is (images, slices, *pixels, {due}), four dimensions or "
+            f"more, and its box has as many; these have {len(dims)} and {len(box)}"
+        )
+    if dims[-1] != due or box[-1] != due:
+        raise LayoutError(
+            f"pt.TensorMap: with interleave={unit} the last dimension is a unit of {unit} bytes, {due} elements, in "
+            f"the tensor and in the box; these have {dims[-1]} and {box[-1]}"
+        )
+    if box[1] != 1:
+        raise LayoutError(
+            f"pt.TensorMap: with interleave={unit} a copy moves one slice of channels, so the box is 1 there, not "
+            f"{box[1]}"
+        )
 
 
 def _corners(given: object) -> Im2col:

@@ -92,7 +92,9 @@ class TiledMap:
     strides          of dimensions 1, 2, …, in bytes; dimension 0 is dense
     box              of a tile, in elements; of an im2col map (channels, pixels)
     element_strides  how far apart the elements of a tile are in the tensor
-    interleave       0, 16 or 32 bytes
+    interleave       0; or 16 or 32 bytes, the unit that dimension 0 and its box count: the dimensions are pixels, then
+                     slices of channels, then images, and a copy moves one slice, whatever the box says (as an H200
+                     does)
     swizzle          0, 32, 64 or 128 bytes: the span whose 16-byte chunks are permuted in shared memory
     l2_promotion     0, 64, 128 or 256 bytes: what an access brings into L2 at least
     nan              what lies outside the tensor reads as NaN instead of zero
@@ -135,7 +137,10 @@ class TiledMap:
         if self.im2col is not None:
             return self.box
         steps = (1, *self.element_strides[1:])
-        return tuple(-(-extent // step) for extent, step in zip(self.box, steps))
+        moved = tuple(-(-extent // step) for extent, step in zip(self.box, steps))
+        if self.interleave:
+            return (self.interleave // self.itemsize, *moved[:-2], 1, moved[-1])
+        return moved
 
     @property
     def box_bytes(self) -> int:
@@ -283,8 +288,7 @@ def _check_box(what: str, made: TiledMap) -> None:
     for stride in made.element_strides:
         if not 1 <= stride <= 8:
             raise LayoutError(f"{what}: an element stride is 1 to 8, not {stride}")
-    if not made.interleave:
-        _check_line(what, made)
+    _check_line(what, made)
 
 
 def _check_line(what: str, made: TiledMap) -> None:
@@ -294,6 +298,8 @@ def _check_line(what: str, made: TiledMap) -> None:
             f"{what}: the innermost extent of the box is {made.box[0]} elements, {inner} bytes; it must be a multiple "
             "of 16 bytes"
         )
+    if made.interleave:  # what is said of lines and swizzles is said of units then
+        return
     if made.swizzle and inner > made.swizzle:
         raise LayoutError(
             f"{what}: the innermost extent of the box is {inner} bytes, more than the swizzle of {made.swizzle} bytes "

@@ -67,13 +67,15 @@ def _check_mode(form: Form, tile: MapTile) -> None:
     """The form's dimensions and mode are those of the map and of the box that was taken from it."""
     map_, words = tile.map, form.modifiers
     rank = next(int(word[1]) for word in words if len(word) == 3 and word[2] == "d" and word[1].isdigit())
-    if rank != len(map_.dims):
-        raise TileError(f"{form.spelling} copies {rank} dimensions, and {map_!r} has {len(map_.dims)}")
-    if map_.template.interleave:
+    if rank != map_.template.rank:
+        units = " of units" if map_.template.interleave else ""
         raise TileError(
-            f"{form.spelling}: {map_!r} is interleaved, and no layout here says what a copy of its box writes (an H200 "
-            "counts units of 16 bytes along its innermost dimension, and moves fewer dimensions than the box has); "
-            "call the form itself"
+            f"{form.spelling} copies {rank} dimensions, and {map_!r} has {map_.template.rank}{units}"
+        )
+    if map_.template.interleave and map_.template.im2col is not None:
+        raise TileError(
+            f"{form.spelling}: {map_!r} is interleaved, and no layout here says what a copy of its pixels writes; call "
+            "the form itself"
         )
     if tile.by_row != any(word in _BY_ROW for word in words):
         use = (
@@ -149,9 +151,13 @@ def _check_layout(what: str, tile: MapTile, tensor: Tensor) -> None:
     found = layout.swizzle if isinstance(layout, ComposeLayout) else None
     due = swizzle_of(span, tensor.dtype.itemsize) if span else None
     if found != due:
+        advice = f"pt.shared_layout(shape, dtype, {span})"
+        if tile.map.template.interleave and due is not None:
+            extents = ", ".join(map(str, shape))
+            advice = f"ComposeLayout({due.per_element}, {due.swizzle_len}, {due.atom_len}, S[{extents}])"
         raise LayoutError(
             f"{what} is laid out {'without a swizzle' if found is None else f'with {found}'}, and the tensor map "
-            f"writes {f'a swizzle of {span} bytes' if span else 'none'}; use pt.shared_layout(shape, dtype, {span})"
+            f"writes {f'a swizzle of {span} bytes' if span else 'none'}; use {advice}"
         )
     step = 1
     _, rows = operand.tables(layout, shape)["m"]

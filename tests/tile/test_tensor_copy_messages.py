@@ -97,12 +97,42 @@ def test_messages_of_modes():
 
 def test_messages_of_interleaved_maps():
     form = "cp.async.bulk.prefetch.tensor.4d.L2.global.tile"
-    made = pt.TensorMap((2, 4, 4, 32), pt.uint16, box=(1, 2, 2, 8), interleave=16)
-    error = failure(lambda k: tile.apply(form, k.T[0, 0, 0, 0]), params={"T": made}, block=32)
-    assert message(error) == (
-        f"{form}: {made!r} is interleaved, and no layout here says what a copy of its box writes (an H200 counts units of 16 bytes "
-        "along its innermost dimension, and moves fewer dimensions than the box has); call the form itself"
+    shape, box = (2, 4, 6, 20, 8), (1, 1, 2, 16, 8)
+    made = pt.TensorMap(shape, pt.uint16, box=box, interleave=16, swizzle=128)
+    three = form.replace("4d", "3d")
+    error = failure(lambda k: tile.apply(three, k.T[0, 0, 0, 0]), params={"T": made}, block=32)
+    assert message(error) == f"{three} copies 3 dimensions, and {made!r} has 4 of units"
+    error = failure(lambda k: k.T[0, 0, 0, 0, 0], params={"T": made}, block=32)
+    assert message(error) == f"{made!r} has 4 dimensions of units; 5 were given"
+
+    def plain(k):
+        tile.apply(
+            LOAD.format(4, "tile"),
+            pt.alloc_shared(box, pt.uint16, align=1024),
+            k.T[0, 0, 0, 0],
+            pt.mbarrier(1)[0],
+        )
+
+    assert message(failure(plain, params={"T": made}, block=32)).endswith(
+        "laid out without a swizzle, and the tensor map writes a swizzle of 128 bytes; use ComposeLayout(3, 3, 3, S[1, 1, 2, 16, 8])"
     )
+
+
+@pytest.mark.parametrize(
+    ("shape", "box", "text"),
+    [
+        ((4, 6, 20), (1, 2, 16), ("with interleave=16 a tensor is (images, slices, *pixels, 8), four dimensions or more, and its box has "
+         "as many; these have 3 and 3")),
+        ((2, 4, 20, 16), (1, 1, 16, 16), ("with interleave=16 the last dimension is a unit of 16 bytes, 8 elements, in the tensor and in "
+         "the box; these have 16 and 16")),
+        ((2, 4, 20, 8), (1, 2, 16, 8), "with interleave=16 a copy moves one slice of channels, so the box is 1 there, not 2"),
+        ((2, 4, 20, 8), (1, 1, 4, 8), "the innermost extent of the box is 4 elements, 8 bytes; it must be a multiple of 16 bytes"),
+    ],
+)  # fmt: skip
+def test_interleaved_maps_that_are_none(shape, box, text):
+    with pytest.raises(pt.LayoutError) as caught:
+        pt.TensorMap(shape, pt.uint16, box=box, interleave=16)
+    assert str(caught.value) == f"pt.TensorMap: {text}"
 
 
 def test_messages_of_wide_pixels():

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import ptxtile as pt
-from ptxtile import ptx, tile
+from ptxtile import ComposeLayout, S, driver, ptx, tile
 from tile.running import machines
 
 GATHER = "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes"
 SCATTER = "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group"
+UNITS = "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+BACK = "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group"
 PIXELS = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
 
 
@@ -88,3 +90,61 @@ def test_pixels(device, dh, dw):
         if image < images and 0 <= y < height and 0 <= x < width:
             due[at] = source[image, y, x]
     np.testing.assert_array_equal(seen, due)
+
+
+# --- interleaved: (images, slices of channels, rows, columns, unit) ---------------------------------------------------
+BOX = (1, 1, 2, 16, 8)
+ON_GPU = pytest.mark.skipif(not driver.available(), reason="no CUDA device: the emulator does not copy these")
+
+
+def interleaved(swizzle):
+    """Out = the box at (1, 2, 3, 4) of units of 16 bytes, which hangs over the right edge."""
+    layout = ComposeLayout(3, swizzle.bit_length() - 5, 3, S[BOX]) if swizzle else S[BOX]
+
+    @pt.kernel(grid=1, block=32)
+    def copy(
+        A: pt.TensorMap((2, 4, 6, 18, 8), pt.uint16, box=BOX, interleave=16, swizzle=swizzle),
+        Out: pt.Tensor((2, 16, 8), pt.uint16),
+        C: pt.TensorMap((2, 4, 6, 18, 8), pt.uint16, box=BOX, interleave=16, swizzle=swizzle),
+    ):
+        box, full = pt.alloc_shared(BOX, pt.uint16, layout=layout, align=1024), pt.mbarrier(1)
+        t = pt.thread_idx()
+        with pt.if_(t == 0):
+            full.init()
+            pt.fence_mbarrier_init()
+            full[0].arrive_expect_tx(A.box_bytes)
+            tile.apply(ptx[UNITS], box, A[1, 2, 3, 4], full[0])
+        pt.cta_sync()
+        full[0].wait(0)
+        with pt.if_(t < 16):
+            for row in range(2):
+                for at in range(8):
+                    Out[row, t, at] = box[0, 0, row, t, at]
+        with pt.if_(t == 0):
+            tile.apply(ptx[BACK], C[0, 3, 1, 2], box)
+            ptx.cp.async_.bulk.commit_group()
+            ptx["cp.async.bulk.wait_group"](0)
+
+    return copy
+
+
+@pytest.mark.parametrize("swizzle", [0, 32, 128])
+@ON_GPU
+def test_units_on_the_gpu(swizzle):
+    a = np.arange(2 * 4 * 6 * 18 * 8, dtype=np.uint16).reshape(2, 4, 6, 18, 8)
+    c, out = np.zeros_like(a), np.ones((2, 16, 8), np.uint16)
+    interleaved(swizzle).launch(a, out, c, device=0)
+    due = np.zeros((2, 16, 8), np.uint16)
+    due[:, :14] = a[1, 2, 3:5, 4:18]
+    np.testing.assert_array_equal(out, due)
+    stored = np.zeros_like(a)
+    stored[0, 3, 1:3, 2:18] = due
+    np.testing.assert_array_equal(c, stored)
+
+
+@pytest.mark.parametrize("swizzle", [0, 64])
+def test_units_are_in_the_text(swizzle):
+    pytest.importorskip("nvidia", reason="nvidia-nvjitlink is not installed")
+    kernel = interleaved(swizzle)
+    assert "{4, 3, 2, 1}" in kernel.ptx() and f", {2 * 16 * 16};" in kernel.ptx()
+    assert kernel.cubin("sm_90a")[:4] == b"\x7fELF"
