@@ -89,8 +89,10 @@ MESSAGES = [
     (make(l2_promotion=32), "l2_promotion is one of 0, 64, 128, 256 bytes, not 32"),
     (
         make(interleave=16),
-        "with interleave=16 a tensor is (images, slices, *pixels, 8), four dimensions or more, and its box has as many; these have 2 "
-        "and 2",
+        (
+            "with interleave=16 a tensor is (images, slices, *pixels, 8), four dimensions or more, and its box has as many; these have 2 "
+            "and 2"
+        ),
     ),
     (
         make(shape=(2, 4, 64, 16), box=(1, 1, 64, 16), interleave=32),
