@@ -301,9 +301,10 @@ class Wave:
 
     def _waiting(self, group: Group) -> None:
         """All that can run is polling: something asynchronous completes, or nobody gets anywhere any more."""
-        if not self.pending.complete_one() and self.idle.stuck(group):
-            self.pool.add(group)
-            raise self._deadlock()
+        if self.pending.complete_one() or not self.idle.stuck(group) or self.pending.complete_late():
+            return
+        self.pool.add(group)
+        raise self._deadlock()
 
     def _endless(self, group: Group) -> EmulatorError:
         step = group.frame.steps[group.number]

@@ -24,7 +24,9 @@ Index = Union[slice, NDArray[np.int64]]
 GRAIN = 16
 """Stores are padded to a multiple of this many bytes, so that they can be viewed at any element width."""
 RED_ZONE = 512
-"""Bytes between two allocations that belong to nobody."""
+"""Bytes before the first allocation that belong to nobody."""
+SPACING = 1 << 24
+"""Bytes between two allocations that belong to nobody: an index that is scaled wrongly must not find the next one."""
 
 
 class Store:
@@ -103,7 +105,7 @@ class Memory:
         if size < 0:
             raise EmulatorError(f"an allocation of {size} bytes was asked for", kind="launch")
         base = -(-self._next // alignment) * alignment
-        self._next = base + size + RED_ZONE
+        self._next = base + size + SPACING
         self._stores.append(Store(name or f"allocation at {base:#x}", base, size, written=written))
         self._bases.append(base)
         return base

@@ -92,6 +92,13 @@ class Spaces:
             part = addresses[positions]
             yield from self._generic(lanes.at(positions), str(name), part, positions, width, verb)
 
+    def parts_of(
+        self, lanes: Lanes, addresses: Addresses, width: int, size: int, verb: str
+    ) -> Iterator[Part]:
+        """Where accesses of global memory go that are aligned to `width` bytes and touch the first `size` of them."""
+        self._aligned(lanes, "global", addresses, width, verb)
+        yield from self._global(lanes, addresses, None, size, verb)
+
     def _generic(
         self,
         lanes: Lanes,

@@ -160,7 +160,7 @@ def test_a_count_that_is_left_at_the_end(fail):
             "mbarrier: 32 arrivals, and the phase lacks 31 of 31",
         ),
         (
-            "setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared.b64 [%r9], 0;",
+            "setp.eq.u32 %p1, %r1, 0; mov.u32 %r10, 0; @%p1 mbarrier.init.shared.b64 [%r9], %r10;",
             "an mbarrier takes 1 to 1048575 arrivals, not 0",
         ),
     ],
@@ -183,3 +183,37 @@ def test_an_object_by_itself(run):
     assert barrier.complete_parity(0) and not barrier.complete_parity(1)
     with pytest.raises(Misuse, match="3 arrivals, and the phase lacks 1 of 1"):
         barrier.arrive(3, {})
+
+
+def test_a_copy_that_reads_less_may_stand_at_the_end_of_its_array(run, fail):
+    """Only the bytes that are read must be there; none, where it reads none."""
+    a, b = np.arange(126, dtype=np.uint32), np.zeros(128, np.uint32)
+    body = (
+        "mov.u32 %r8, 504; shl.b32 %r9, %r1, 4; sub.s32 %r8, %r8, %r9; max.s32 %r8, %r8, 0; "
+        "min.s32 %r8, %r8, SIZE;\ncp.async.cg.shared.global [%r2], [%rd1], 16, %r8;\ncp.async.wait_all;\n"
+    )
+    run(EACH + body.replace("SIZE", "16") + READ, [a, b])
+    assert (b[:126] == a).all() and not b[126:].any()
+    error = fail(EACH + body.replace("min.s32 %r8, %r8, SIZE", "mov.u32 %r8, 16") + READ, [a, b])
+    assert (error.kind, error.line) == ("out-of-bounds", 14)
+
+
+def test_a_flag_that_a_bulk_copy_sets_comes_in_the_end(run):
+    """Nobody waits for the copy itself: who polls for what it writes must not be taken for deadlocked."""
+    body = """
+    .shared .align 16 .b8 s[16];
+    ld.param.u64 %rd1, [A]; ld.param.u64 %rd2, [B];
+    mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1; mov.u32 %r2, s;
+    @%p1 bra WAIT;
+    st.shared.v4.b32 [%r2], {1, 1, 1, 1};
+    fence.proxy.async;
+    cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], 16;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group.read 0;
+    ret;
+    WAIT: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.u32 %p2, %r3, 0; @%p2 bra WAIT;
+    st.global.u32 [%rd2], %r3;
+    """
+    flag, out = np.zeros(4, np.uint32), np.zeros(1, np.uint32)
+    run(body, [flag, out], grid=2, block=1, sanitize=False)
+    assert out[0] == 1

@@ -73,15 +73,11 @@ def _copy(program: Program, site: Site) -> Run:
         addresses = locate_source(lanes)
         for into in spaces.parts(lanes, "shared", locate_target(lanes), width, "copies"):
             _claim(into, width)
-            some = np.flatnonzero(taken > 0)
-            sources = (
-                list(spaces.parts(lanes.at(some), "global", addresses[some], width, "copies"))
-                if len(some)
-                else []
-            )
-            for part in sources:
-                where = some if part.positions is None else some[part.positions]
-                _start(site, into, part, where, taken[where], width)
+            for size in np.unique(taken[taken > 0]).tolist():
+                some = np.flatnonzero(taken == size)
+                for part in spaces.parts_of(lanes.at(some), addresses[some], width, size, "copies"):
+                    where = some if part.positions is None else some[part.positions]
+                    _start(site, into, part, where, taken[where], width)
             none = np.flatnonzero(taken == 0)
             if len(none):
                 _start(site, into, None, none, taken[none], width)
