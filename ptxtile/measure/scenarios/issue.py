@@ -38,7 +38,7 @@ _PARTS = {
     )
 }
 _MIXES = (
-    ("fma.f32",), ("prmt",), ("mad.u32",), ("fma.f32", "prmt"), ("fma.f32", "mad.u32"), ("fma.f32", "fma.f16x2"),
+    ("fma.f16x2",), ("fma.f32",), ("prmt",), ("mad.u32",), ("fma.f32", "prmt"), ("fma.f32", "mad.u32"), ("fma.f32", "fma.f16x2"),
     ("fma.f32", "fma.f64"), ("fma.f32", "ex2"), ("fma.f32", "prmt", "fma.f16x2"),
 )  # fmt: skip
 

@@ -22,6 +22,10 @@ _CACHED = tuple(_KIB << n for n in (2, 4, 5, 6, 7, 8, 9, 10)) + tuple(
     _MIB << n for n in (1, 2, 3, 4, 5, 6, 8, 10)
 )
 _BEYOND = tuple(_KIB << n for n in (2, 6, 9, 10)) + tuple(_MIB << n for n in (2, 3, 4, 5, 6, 8, 10))
+_LARGE = (
+    256 * _MIB,
+    _GIB,
+)  # in the order of addresses: pages and rows of the memory are those of the load before
 _SHARED = tuple(_KIB << n for n in (2, 5, 7))
 _FEW = 16  # blocks of a chase through more than the second-level cache
 _APART = 40503  # cells from the first one of a block to that of the next, so that no block follows another
@@ -34,6 +38,8 @@ def recipes() -> Iterator[Recipe]:
         yield _global("memory.latency.global", "ld.global.b64", size)
     for size in _BEYOND:
         yield _global("memory.latency.global.cg", "ld.global.cg.b64", size)
+    for size in _LARGE:
+        yield _global("memory.latency.global.cg.ordered", "ld.global.cg.b64", size, ordered=True)
     for size in _SHARED:
         yield _shared("memory.latency.shared", "ld.shared.b32", size, 1)
     yield _indexed("memory.latency.global.indexed", "ld.global.b32", 4 * _KIB)
@@ -44,10 +50,11 @@ def recipes() -> Iterator[Recipe]:
         yield _shared("memory.latency.distributed", "ld.shared::cluster.b32", 32 * _KIB, cluster)
 
 
-def _next(cells: int) -> list[str]:
+def _next(cells: int, *, ordered: bool = False) -> list[str]:
     """Statements from the number %index of a cell to that of the next one, %after."""
+    multiplier, increment = (1, 1) if ordered else (_MULTIPLIER, _INCREMENT)
     return [
-        f"mad.lo.u32 %after, %index, {_MULTIPLIER}, {_INCREMENT};",
+        f"mad.lo.u32 %after, %index, {multiplier}, {increment};",
         f"and.b32 %after, %after, {cells - 1};",
     ]
 
@@ -60,11 +67,11 @@ def _walk(label: str, cells: int, body: list[str]) -> list[str]:
     ]  # fmt: skip
 
 
-def _global(scenario: str, form: str, size: int) -> Recipe:
+def _global(scenario: str, form: str, size: int, *, ordered: bool = False) -> Recipe:
     cells = size // STRIDE
     where = f"mad.wide.u32 %cell, %index, {STRIDE}, %field;"
     write = [
-        *_next(cells),
+        *_next(cells, ordered=ordered),
         where,
         f"mad.wide.u32 %x, %after, {STRIDE}, %field;",
         "st.global.b64 [%cell], %x;",
