@@ -38,8 +38,8 @@ _PARTS = {
     )
 }
 _MIXES = (
-    ("fma.f16x2",), ("fma.f32",), ("prmt",), ("mad.u32",), ("fma.f32", "prmt"), ("fma.f32", "mad.u32"), ("fma.f32", "fma.f16x2"),
-    ("fma.f32", "fma.f64"), ("fma.f32", "ex2"), ("fma.f32", "prmt", "fma.f16x2"),
+    ("fma.f32",), ("fma.f16x2",), ("prmt",), ("mad.u32",), ("fma.f32", "prmt"), ("fma.f32", "mad.u32"),
+    ("fma.f32", "fma.f16x2"), ("fma.f32", "fma.f64"), ("fma.f32", "ex2"), ("fma.f32", "prmt", "fma.f16x2"),
 )  # fmt: skip
 
 
