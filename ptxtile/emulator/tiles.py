@@ -7,7 +7,7 @@ their address. Coordinates outside the tensor are read as zero or NaN, and not w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,21 @@ def tile_of(map_: TiledMap, coordinates: Sequence[int]) -> Tile:
         rows = (places[:, None] * map_.strides[dim - 1] + rows[None, :]).reshape(-1)
         present = (inside[:, None] & present[None, :]).reshape(-1)
     return _row_tile(map_, coordinates[0], rows, present, unit)
+
+
+def unit_tile(map_: TiledMap, coordinates: Sequence[int]) -> Tile:
+    """The box of an interleaved map: units of 16 or 32 bytes, of one slice of channels whatever the box says, as an
+    H200 copies it. The slices are the last dimension but one."""
+    unit = map_.interleave // map_.itemsize
+    plain = replace(
+        map_,
+        extents=(unit, *map_.extents),
+        strides=(map_.interleave, *map_.strides),
+        box=(unit, *map_.box[:-2], 1, map_.box[-1]),
+        element_strides=(1, *map_.element_strides),
+        interleave=0,
+    )
+    return tile_of(plain, (0, *coordinates))
 
 
 def gathered_tile(map_: TiledMap, column: int, lines: Sequence[int]) -> Tile:

@@ -136,7 +136,7 @@ class TiledMap:
         tensor: with an element stride of 2 half of them are moved. Dimension 0 has no stride."""
         if self.im2col is not None:
             return self.box
-        steps = (1, *self.element_strides[1:])
+        steps = self.element_strides if self.interleave else (1, *self.element_strides[1:])
         moved = tuple(-(-extent // step) for extent, step in zip(self.box, steps))
         if self.interleave:
             return (self.interleave // self.itemsize, *moved[:-2], 1, moved[-1])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxtile as pt
-from ptxtile import ComposeLayout, S, driver, ptx, tile
+from ptxtile import ComposeLayout, S, ptx, tile
 from tile.running import machines
 
 GATHER = "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes"
@@ -94,7 +94,6 @@ def test_pixels(device, dh, dw):
 
 # --- interleaved: (images, slices of channels, rows, columns, unit) ---------------------------------------------------
 BOX = (1, 1, 2, 16, 8)
-ON_GPU = pytest.mark.skipif(not driver.available(), reason="no CUDA device: the emulator does not copy these")
 
 
 def interleaved(swizzle):
@@ -129,11 +128,11 @@ def interleaved(swizzle):
 
 
 @pytest.mark.parametrize("swizzle", [0, 32, 128])
-@ON_GPU
-def test_units_on_the_gpu(swizzle):
+@machines
+def test_units(swizzle, device):
     a = np.arange(2 * 4 * 6 * 18 * 8, dtype=np.uint16).reshape(2, 4, 6, 18, 8)
     c, out = np.zeros_like(a), np.ones((2, 16, 8), np.uint16)
-    interleaved(swizzle).launch(a, out, c, device=0)
+    interleaved(swizzle).launch(a, out, c, device=device)
     due = np.zeros((2, 16, 8), np.uint16)
     due[:, :14] = a[1, 2, 3:5, 4:18]
     np.testing.assert_array_equal(out, due)
@@ -148,3 +147,30 @@ def test_units_are_in_the_text(swizzle):
     kernel = interleaved(swizzle)
     assert "{4, 3, 2, 1}" in kernel.ptx() and f", {2 * 16 * 16};" in kernel.ptx()
     assert kernel.cubin("sm_90a")[:4] == b"\x7fELF"
+
+
+@machines
+def test_steps_between_units(device):
+    """Element strides count units along the innermost dimension, too: columns 0, 2, 4, 6 of rows 0 and 2."""
+    box = (1, 1, 4, 8, 8)
+
+    @pt.kernel(grid=1, block=32)
+    def copy(
+        A: pt.TensorMap((2, 4, 6, 18, 8), pt.uint16, box=box, interleave=16, element_strides=(1, 1, 2, 2)),
+        Out: pt.Tensor((2, 4, 8), pt.uint16),
+    ):
+        held, full, t = pt.alloc_shared(A.tile, pt.uint16, align=128), pt.mbarrier(1), pt.thread_idx()
+        with pt.if_(t == 0):
+            full.init()
+            pt.fence_mbarrier_init()
+            full[0].arrive_expect_tx(A.box_bytes)
+            tile.apply(ptx[UNITS], held, A[0, 0, 0, 0], full[0])
+        pt.cta_sync()
+        full[0].wait(0)
+        for row in range(2):
+            Out[row, t // 8, t % 8] = held[0, 0, row, t // 8, t % 8]
+
+    a = np.arange(2 * 4 * 6 * 18 * 8, dtype=np.uint16).reshape(2, 4, 6, 18, 8)
+    out = np.zeros((2, 4, 8), np.uint16)
+    copy.launch(a, out, device=device)
+    np.testing.assert_array_equal(out, a[0, 0, 0:4:2, 0:8:2])

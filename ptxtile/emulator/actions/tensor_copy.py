@@ -28,6 +28,7 @@ from ptxtile.emulator.tiles import (
     pieces,
     pixel_tile,
     tile_of,
+    unit_tile,
 )
 from ptxtile.emulator.transfer import Bytes, Combine, Source, Target, Transfer, barrier_of
 from ptxtile.emulator.widths import Bits
@@ -98,10 +99,8 @@ def _one(plan: Plan, lanes: Lanes) -> None:
     if map_.rank != plan.rank:
         text = f"a {plan.rank}-dimensional copy of a tensor map of {map_.rank} dimensions"
         raise fault("tensor-map", f"tensor map: {text}", lanes, 0)
-    if map_.interleave:
-        text = (
-            f"the emulator cannot copy tiles of a tensor that is interleaved by {map_.interleave} bytes yet"
-        )
+    if map_.interleave and map_.im2col is not None:
+        text = f"the emulator copies no pixels of a tensor that is interleaved by {map_.interleave} bytes"
         raise fault("unsupported", text, lanes, 0)
     if bool(plan.pixels) != (map_.im2col is not None):
         text = "a tensor map of pixels goes with .im2col, a map of tiles without"
@@ -109,6 +108,8 @@ def _one(plan: Plan, lanes: Lanes) -> None:
     place = [int(_defined(lanes, read).astype(np.uint32).view(np.int32)[0]) for read in plan.coordinates]
     if plan.pixels:
         tile = _pixels(plan, lanes, map_, place)
+    elif map_.interleave:
+        tile = unit_tile(map_, place)
     else:
         tile = gathered_tile(map_, place[0], place[1:]) if plan.by_row else tile_of(map_, place)
     if plan.shared is None:
