@@ -58,6 +58,7 @@ class _Check:
         self.spellings: set[str] = set()
         self.old: Optional[tuple[str, int]] = None
         self.inside: dict[int, tuple[bool, tuple[int, ...]]] = {}
+        self.plain: set[int] = set()  # signatures that were seen, and of whose operands nothing is asked
 
     def run(self) -> list[Diagnostic]:
         with collector_paused():
@@ -122,9 +123,11 @@ class _Check:
 
     def _uses(self, reading: Reading, target: str, version: int) -> None:
         seen: set[object] = set()
+        plain = self.plain
         for position, record in reading.uses:
             if type(record) is Instruction:
-                self._instruction(record, position, target, version, seen)
+                if id(record.signature) not in plain:
+                    self._instruction(record, position, target, version, seen)
             elif isinstance(record, (m.Function, m.Variable, m.RegisterDeclaration, m.Loc)):
                 self._record(record, position, target, version, seen)
             elif isinstance(record, Form):
@@ -155,6 +158,8 @@ class _Check:
             if inside is None:
                 inside = self.inside[id(signature)] = _inside(signature)
             special, addresses = inside
+            if not special and not addresses:
+                self.plain.add(id(signature))
             operands = record.operands
             if not special:
                 for at in addresses:

@@ -181,8 +181,8 @@ class Reading:
         line = self.text.rfind("\n", start, fault) + 1
         if line > start and not self.text[line:fault].strip():
             return fault
-        newline = self.text.find("\n", max(fault, start))
-        return end if newline < 0 or newline > end or self.text[start] == "." else newline
+        newline = self.text.find("\n", max(fault, start), end)
+        return end if newline < 0 or self.text[start] == "." else newline
 
     # ---- labels are known in the whole of their block, before it is read
 
@@ -190,25 +190,29 @@ class Reading:
         text, scanner = self.text, self.context.scanner
         stack: list[tuple[set[str], set[str]]] = []
         opened: list[int] = []
+        tables = ".callprototype" in text
+        deeper = 0  # blocks that no reading comes to
         for found in scanner.marks.finditer(text):
             mark, start = found[0], found.start()
             if mark == ":":
-                if not stack or text[start - 1] == ":" or text.startswith(":", start + 1):
-                    continue
-                word = scanner.word_before(text, start)
+                word = scanner.word_before(text, start) if stack else ""
                 if word:
-                    ahead = text[start + 1 : start + 65].lstrip()
-                    stack[-1][ahead.startswith(".callprototype")].add(word)
-            elif mark == "{":
+                    prototype = tables and text[start + 1 : start + 65].lstrip().startswith(".callprototype")
+                    stack[-1][prototype].add(word)
+            elif mark == "{" and len(stack) <= _DEEPEST:
                 stack.append((set(), set()))
                 self.labels[start] = stack[-1]
                 opened.append(start)
-            elif mark == "}":
-                if stack:
+            elif mark[0] == "{" != mark[-1]:  # a vector, a list, an empty block
+                self.closes[start] = found.end()
+            elif mark[0] == "{":
+                deeper += len(mark)
+            elif mark[0] == "}":
+                count = len(mark) - deeper
+                deeper = max(-count, 0)
+                for _ in range(min(count, len(stack))):
                     stack.pop()
                     self.closes[opened.pop()] = start + 1
-            elif mark[0] == "{":  # a vector, a list, an empty block
-                self.closes[start] = found.end()
         if stack:  # a } is missing: who knows in which block a label was to be
             for labels, prototypes in self.labels.values():
                 stack[0][0].update(labels)

@@ -76,7 +76,8 @@ class Scanner:
         # Both begin with one of a few signs, which is found many times faster than any of several patterns.
         rest = f'(?<="){string[1:]}'
         self.comment = re.compile(rf"[\"/](?:{rest}|(?<=/)(?:/[^\n]*|\*.*?(?:\*/|\Z)))?", flags | re.DOTALL)
-        self.marks = re.compile(rf"[{{}}:\"](?:{rest}|(?<=\{{)[^{{}};:\"]*\}})?", flags)
+        runs = r"(?<=:):+|(?<=\{)\{{300,}|(?<=\})\}{300,}"
+        self.marks = re.compile(rf"[{{}}:\"](?:{rest}|(?<=\{{)[^{{}};:\"]*\}}|{runs})?", flags)
 
     def end_of_directive(self, text: str, start: int, end: int) -> int:
         """A piece is cut at the first `;`, `{` or `=`; some go on after it."""
@@ -101,13 +102,12 @@ class Scanner:
 
     def word_before(self, text: str, colon: int) -> str:
         """The name that ends right before the colon, or nothing."""
-        end = colon
-        while end and text[end - 1].isspace():
-            end -= 1
-        start = end
-        while start and text[start - 1] in _NAME:
-            start -= 1
-        return text[start:end]
+        before = text[max(colon - _LONG_NAME, 0) : colon].rstrip()
+        rest = before.rstrip(_NAME)
+        if not rest:  # as long as that
+            before = text[:colon].rstrip()
+            rest = before.rstrip(_NAME)
+        return before[len(rest) :]
 
     def without_comments(self, text: str) -> str:
         """The text with every comment turned into blanks, so that offsets stay."""
@@ -133,7 +133,8 @@ _HEADS = re.compile(
     r"[()]|\.(?:(entry|func)|visible|extern|weak|common|global|const|shared|local|tex|file|section|alias)"
     r"(?![A-Za-z0-9_$])"
 )
-_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$%")
+_NAME = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$%"
+_LONG_NAME = 128
 _BLACK = re.compile(r"[^\n]")
 
 

@@ -42,7 +42,9 @@ TEXTS: dict[str, Callable[[], str]] = {
     "a shift": lambda: HEAD + ".global .u32 a = 1 << 0x7FFFFFFFFFFFFFFF;",
     "null": lambda: HEAD + "\0" * 10_000,
     "a long list": lambda: HEAD + ".global .u32 a[50000] = {" + "1," * 49_999 + "x};",
-    "unopened": lambda: HEAD + "}" * 5_000,
+    "unopened": lambda: HEAD + "}" * 10 * MANY,
+    "unclosed": lambda: HEAD + ".entry k() " + "{" * 10 * MANY,
+    "colons without end": lambda: HEAD + ".entry k() {" + ":" * 10 * MANY,
     "statements in one line": lambda: (
         HEAD + ".entry k() { .reg .b32 a; " + "add.u32 a, a, a; " * 20_000 + "}"
     ),
@@ -71,6 +73,28 @@ def test_sizes_that_overflow_or_hang_others(name: str) -> None:
     start = time.process_time()
     both(text)
     assert time.process_time() - start < 20  # a hang, not a speed
+
+
+def test_ten_million_letters_in_one_line_are_told_at_once() -> None:
+    """Each fault costs what its own statement is long, not what the line is long."""
+    start = time.process_time()
+    found = check_text(HEAD + "}" * 10_000_000)
+    assert (found[-1].line, found[-1].column) == (4, 10_001)
+    assert found[-1].message == "10,000 statements are wrong: the rest is not read"
+    assert (
+        time.process_time() - start < 20
+    )  # today 0.2; searching for the line's end at each fault, 10 000 times as long
+
+
+def test_labels_are_known_behind_blocks_too_deep_to_read() -> None:
+    """Braces nested deeper than any block stand in an initialiser that is refused, or end the reading."""
+    deep = ".global .u32 a = " + "{" * 400 + "1; " + "}" * 400 + "\n"
+    body = ".entry k() { bra end;\n{ bra inside; inside: ret; }\nend: ret; }\n"
+    assert "end is not declared" not in [each.message for each in check_text(HEAD + deep + body)]
+    assert check_text(HEAD + body) == []
+    spaced = ".entry k() " + "{ " * 300 + "bra end; end: ret; " + "} " * 300
+    (found,) = check_text(HEAD + spaced)
+    assert found.message == "blocks nested more than 200 deep"
 
 
 @given(st.text())
