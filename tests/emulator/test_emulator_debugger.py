@@ -169,3 +169,13 @@ def test_tracing_needs_something_to_do():
     with pytest.raises(EmulatorError) as caught, tracing():
         pass
     assert str(caught.value) == "tracing takes a callback, or breakpoints to stop at"
+
+
+def test_the_example_of_the_documents(capsys):
+    page = Path(__file__).parents[2].joinpath("docs", "emulator.md").read_text(encoding="utf-8")
+    section = page[page.index("## As a debugger") :]
+    code = section[section.index("```python\n") + 10 :]
+    exec(code[: code.index("```")], {})
+    assert capsys.readouterr().out == (
+        "line 9: bar.sync 0  [thread (0, 0, 0) of CTA (0, 0, 0) and 3 more]\n[[0 1 2 3]]\n[[0 1 2 3]]\n"
+    )
