@@ -7,7 +7,7 @@ their address. Coordinates outside the tensor are read as zero or NaN, and not w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,19 +61,19 @@ def tile_of(map_: TiledMap, coordinates: Sequence[int]) -> Tile:
     return _row_tile(map_, coordinates[0], rows, present, unit)
 
 
-def unit_tile(map_: TiledMap, coordinates: Sequence[int]) -> Tile:
-    """The box of an interleaved map: units of 16 or 32 bytes, of one slice of channels whatever the box says, as an
-    H200 copies it. The slices are the last dimension but one."""
-    unit = map_.interleave // map_.itemsize
-    plain = replace(
-        map_,
-        extents=(unit, *map_.extents),
-        strides=(map_.interleave, *map_.strides),
-        box=(unit, *map_.box[:-2], 1, map_.box[-1]),
-        element_strides=(1, *map_.element_strides),
-        interleave=0,
-    )
-    return tile_of(plain, (0, *coordinates))
+def slice_tile(map_: TiledMap, coordinates: Sequence[int]) -> Tile:
+    """The box of an interleaved map, as an H200 has it: (width, …, slices, images), innermost first, of 16 or 32
+    bytes each, whatever the element. A copy moves one slice, whatever the box's extent there."""
+    strides = (map_.interleave, *map_.strides)
+    rows: Offsets = np.zeros(1, np.int64)
+    present: NDArray[np.bool_] = np.ones(1, np.bool_)
+    for dim, (at, step) in enumerate(zip(coordinates, map_.element_strides)):
+        count = 1 if dim == map_.rank - 2 else -(-map_.box[dim] // step)
+        places = at + step * np.arange(count, dtype=np.int64)
+        inside = (places >= 0) & (places < map_.extents[dim])
+        rows = (places[:, None] * strides[dim] + rows[None, :]).reshape(-1)
+        present = (inside[:, None] & present[None, :]).reshape(-1)
+    return Tile(rows, present, 0, map_.interleave, map_.interleave)
 
 
 def gathered_tile(map_: TiledMap, column: int, lines: Sequence[int]) -> Tile:
@@ -87,23 +87,31 @@ def pixel_tile(map_: TiledMap, coordinates: Sequence[int], offsets: Sequence[int
     """A column of pixels (im2col): from the given one on, along the bounding box, row after row, image after image.
 
     coordinates   channel, pixel, …, image     offsets   by which every pixel is moved, such as a filter's tap
+
+    An interleaved map has the pixel, …, a slice of channels and the image, and a copy moves one slice.
     """
     assert map_.im2col is not None
+    strides, extents, steps = map_.strides, map_.extents[1:], map_.element_strides[1:]
+    pixel, slices, image = list(coordinates[1:-1]), coordinates[1:1], coordinates[-1]
+    if map_.interleave:
+        strides, extents, steps = (map_.interleave, *map_.strides), map_.extents, map_.element_strides
+        pixel, slices = list(coordinates[:-2]), coordinates[-2:-1]
     first = list(map_.im2col.lower)
-    last = [extent - 1 + upper for extent, upper in zip(map_.extents[1:-1], map_.im2col.upper)]
-    *pixel, image = coordinates[1:]
+    last = [extent - 1 + upper for extent, upper in zip(extents, map_.im2col.upper)]
     rows, present = [], []
     for _ in range(map_.box[1]):
-        place = [*(at + offset for at, offset in zip(pixel, offsets)), image]
-        rows.append(sum(at * stride for at, stride in zip(place, map_.strides)))
-        present.append(all(0 <= at < extent for at, extent in zip(place, map_.extents[1:])))
+        place = [*(at + offset for at, offset in zip(pixel, offsets)), *slices, image]
+        rows.append(sum(at * stride for at, stride in zip(place, strides)))
+        present.append(all(0 <= at < extent for at, extent in zip(place, extents)))
         for dim in range(len(pixel)):
-            pixel[dim] += map_.element_strides[dim + 1]
+            pixel[dim] += steps[dim]
             if pixel[dim] <= last[dim]:
                 break
             pixel[dim] = first[dim]
         else:
             image += 1
+    if map_.interleave:
+        return Tile(np.array(rows, np.int64), np.array(present), 0, map_.interleave, map_.interleave)
     return _row_tile(map_, coordinates[0], np.array(rows, np.int64), np.array(present), map_.itemsize)
 
 

@@ -88,7 +88,7 @@ def test_pixels_along_the_width_need_a_swizzle():
     tensor = np.zeros((2, 3, 4, 16), np.uint16)
     with pytest.raises(EmulatorError) as caught:
         load(pixels(tensor, 0, 0, (16, 4), swizzle=0), "im2col::w", (0, 0, 0, 0), 128, ", {0, 0}")
-    first = "tensor map: .im2col::w takes a map with a swizzle, one that exchanges no halves of 16 bytes"
+    first = "tensor map: .im2col::w takes a map with a swizzle, one that exchanges no halves of 16 bytes, and without interleaving"
     assert str(caught.value).splitlines()[0] == first
     assert caught.value.kind == "tensor-map"
 

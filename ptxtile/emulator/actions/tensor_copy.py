@@ -27,8 +27,8 @@ from ptxtile.emulator.tiles import (
     gathered_tile,
     pieces,
     pixel_tile,
+    slice_tile,
     tile_of,
-    unit_tile,
 )
 from ptxtile.emulator.transfer import Bytes, Combine, Source, Target, Transfer, barrier_of
 from ptxtile.emulator.widths import Bits
@@ -99,9 +99,6 @@ def _one(plan: Plan, lanes: Lanes) -> None:
     if map_.rank != plan.rank:
         text = f"a {plan.rank}-dimensional copy of a tensor map of {map_.rank} dimensions"
         raise fault("tensor-map", f"tensor map: {text}", lanes, 0)
-    if map_.interleave and map_.im2col is not None:
-        text = f"the emulator copies no pixels of a tensor that is interleaved by {map_.interleave} bytes"
-        raise fault("unsupported", text, lanes, 0)
     if bool(plan.pixels) != (map_.im2col is not None):
         text = "a tensor map of pixels goes with .im2col, a map of tiles without"
         raise fault("tensor-map", f"tensor map: {text}", lanes, 0)
@@ -109,7 +106,7 @@ def _one(plan: Plan, lanes: Lanes) -> None:
     if plan.pixels:
         tile = _pixels(plan, lanes, map_, place)
     elif map_.interleave:
-        tile = unit_tile(map_, place)
+        tile = slice_tile(map_, place)
     else:
         tile = gathered_tile(map_, place[0], place[1:]) if plan.by_row else tile_of(map_, place)
     if plan.shared is None:
@@ -125,9 +122,10 @@ def _pixels(plan: Plan, lanes: Lanes, map_: TiledMap, place: list[int]) -> Tile:
     moved = [int(_defined(lanes, read)[0]) for read in plan.offsets]
     if not plan.pixels.startswith(".im2col::w"):
         return pixel_tile(map_, place, moved or [0] * (map_.rank - 2))
-    if not map_.swizzle or map_.atomicity == FLIPPED:
+    if not map_.swizzle or map_.atomicity == FLIPPED or map_.interleave:
         text = (
-            f"tensor map: {plan.pixels} takes a map with a swizzle, one that exchanges no halves of 16 bytes"
+            f"tensor map: {plan.pixels} takes a map with a swizzle, one that exchanges no halves of 16 bytes, "
+            "and without interleaving"
         )
         raise fault("tensor-map", text, lanes, 0)
     return column_tile(map_, place, moved[0], moved[1], plan.pixels.endswith("::128"))
