@@ -7,7 +7,7 @@ their address. Coordinates outside the tensor are read as zero or NaN, and not w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,19 +61,19 @@ def tile_of(map_: TiledMap, coordinates: Sequence[int]) -> Tile:
     return _row_tile(map_, coordinates[0], rows, present, unit)
 
 
-def slice_tile(map_: TiledMap, coordinates: Sequence[int]) -> Tile:
-    """The box of an interleaved map, as an H200 has it: (width, …, slices, images), innermost first, of 16 or 32
-    bytes each, whatever the element. A copy moves one slice, whatever the box's extent there."""
-    strides = (map_.interleave, *map_.strides)
-    rows: Offsets = np.zeros(1, np.int64)
-    present: NDArray[np.bool_] = np.ones(1, np.bool_)
-    for dim, (at, step) in enumerate(zip(coordinates, map_.element_strides)):
-        count = 1 if dim == map_.rank - 2 else -(-map_.box[dim] // step)
-        places = at + step * np.arange(count, dtype=np.int64)
-        inside = (places >= 0) & (places < map_.extents[dim])
-        rows = (places[:, None] * strides[dim] + rows[None, :]).reshape(-1)
-        present = (inside[:, None] & present[None, :]).reshape(-1)
-    return Tile(rows, present, 0, map_.interleave, map_.interleave)
+def unit_tile(map_: TiledMap, coordinates: Sequence[int]) -> Tile:
+    """The box of an interleaved map: units of 16 or 32 bytes, of one slice of channels whatever the box says, as an
+    H200 copies it. The slices are the last dimension but one."""
+    unit = map_.interleave // map_.itemsize
+    plain = replace(
+        map_,
+        extents=(unit, *map_.extents),
+        strides=(map_.interleave, *map_.strides),
+        box=(unit, *map_.box[:-2], 1, map_.box[-1]),
+        element_strides=(1, *map_.element_strides),
+        interleave=0,
+    )
+    return tile_of(plain, (0, *coordinates))
 
 
 def gathered_tile(map_: TiledMap, column: int, lines: Sequence[int]) -> Tile:

@@ -92,9 +92,9 @@ class TiledMap:
     strides          of dimensions 1, 2, …, in bytes; dimension 0 is dense
     box              of a tile, in elements; of an im2col map (channels, pixels)
     element_strides  how far apart the elements of a tile are in the tensor
-    interleave       0, or 16 or 32 bytes: channels lie in slices of that many. The dimensions are (width, …, slices,
-                     images), all counted in slices whatever the element; dimension 0 is dense. A copy moves one slice
-                     of channels, whatever the box's extent there (all measured)
+    interleave       0; or 16 or 32 bytes, the unit that dimension 0 and its box count: the dimensions are pixels, then
+                     slices of channels, then images, and a copy moves one slice, whatever the box says, of pixels
+                     (im2col) too (as an H200 does)
     swizzle          0, 32, 64 or 128 bytes: the span whose 16-byte chunks are permuted in shared memory
     l2_promotion     0, 64, 128 or 256 bytes: what an access brings into L2 at least
     nan              what lies outside the tensor reads as NaN instead of zero
@@ -133,21 +133,14 @@ class TiledMap:
     @property
     def tile(self) -> tuple[int, ...]:
         """What a copy of one box is in shared memory, in elements, innermost first. The box counts elements of the
-        tensor: with an element stride of 2 half of them are moved. Dimension 0 has no stride, unless it counts slices:
-        an interleaved tile is (slice, width, …, images) and a column of such pixels (slice, pixels)."""
+        tensor: with an element stride of 2 half of them are moved. Dimension 0 has no stride."""
+        if self.im2col is not None:
+            return (self.interleave // self.itemsize, self.box[1]) if self.interleave else self.box
+        steps = self.element_strides if self.interleave else (1, *self.element_strides[1:])
+        moved = tuple(-(-extent // step) for extent, step in zip(self.box, steps))
         if self.interleave:
-            return (self.interleave // self.itemsize, *self._slices)
-        if self.im2col is not None:
-            return self.box
-        steps = (1, *self.element_strides[1:])
-        return tuple(-(-extent // step) for extent, step in zip(self.box, steps))
-
-    @property
-    def _slices(self) -> tuple[int, ...]:
-        if self.im2col is not None:
-            return self.box[1:]
-        found = [-(-extent // step) for extent, step in zip(self.box, self.element_strides)]
-        return (*found[:-2], found[-1])
+            return (self.interleave // self.itemsize, *moved[:-2], 1, moved[-1])
+        return moved
 
     @property
     def box_bytes(self) -> int:
@@ -303,7 +296,7 @@ def _check_line(what: str, made: TiledMap) -> None:
             f"{what}: the innermost extent of the box is {made.box[0]} elements, {inner} bytes; it must be a multiple "
             "of 16 bytes"
         )
-    if made.interleave:
+    if made.interleave:  # what is said of lines and swizzles is said of units then
         return
     if made.swizzle and inner > made.swizzle:
         raise LayoutError(

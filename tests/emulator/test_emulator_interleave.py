@@ -62,7 +62,7 @@ def moved(asked, verb, map_, at, array):
 def test_a_load_moves_one_slice(asked, interleave, at):
     array = tensor(interleave)
     map_ = described(array, (8, 3, 16, 2), interleave, 32 if interleave == 32 else 0)
-    assert map_.tile == (interleave // 2, 8, 3, 2)
+    assert map_.tile == (interleave // 2, 8, 3, 1, 2)
     _, shared = moved(asked, "load", map_, at, array)
     wide = np.zeros((3 * N, 3 * S, 3 * H, 3 * W, interleave // 2), np.uint16)
     wide[N : 2 * N, S : 2 * S, H : 2 * H, W : 2 * W] = array

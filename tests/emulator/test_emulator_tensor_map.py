@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ptxtile.emulator import launch
+from ptxtile.emulator.tiles import unit_tile
 from ptxtile.ir.tensor_map import Mapped, TiledMap
 from tests.emulator.test_emulator_tensor_copy import HEAD, INIT, LOAD, WAIT, dump, map_of, numbers, run
 
@@ -69,3 +70,19 @@ def test_a_map_that_is_changed_on_the_way():
     due = other[8:].copy()
     due[4:] = 0
     assert (out.reshape(8, 8) == due).all()
+
+
+def test_units_are_copied_as_an_h200_does():
+    """Interleaved: what stood in shared memory, in elements of 16 bits from the tensor's first, 1 being that one."""
+    map_ = TiledMap("u16", (4, 3, 2, 32, 2), (64, 192, 384, 1536), (8, 2, 2, 16, 2), (1,) * 5, 16)
+    made = unit_tile(map_, (1, 0, 0, 1, 0))
+    rows = [
+        start
+        for first in (201, 233, 297, 329, 969, 1001, 1065, 1097)
+        for start in (first, first + 8, first + 16, *[0] * 5)
+    ]
+    assert ((made.rows // 2 + 1) * made.present).tolist() == rows
+    assert (made.size, map_.box_bytes) == (1024, 1024)
+    steps = TiledMap("u16", (8, 4, 64, 2), (128, 512, 4096), (8, 4, 24, 1), (2, 2, 1, 1), 16)
+    assert (unit_tile(steps, (0, 0, 0, 0)).rows // 2 + 1).tolist() == [1, 17, 33, 49, 129, 145, 161, 177]
+    assert steps.box_bytes == 128

@@ -27,8 +27,8 @@ from ptxtile.emulator.tiles import (
     gathered_tile,
     pieces,
     pixel_tile,
-    slice_tile,
     tile_of,
+    unit_tile,
 )
 from ptxtile.emulator.transfer import Bytes, Combine, Source, Target, Transfer, barrier_of
 from ptxtile.emulator.widths import Bits
@@ -106,7 +106,7 @@ def _one(plan: Plan, lanes: Lanes) -> None:
     if plan.pixels:
         tile = _pixels(plan, lanes, map_, place)
     elif map_.interleave:
-        tile = slice_tile(map_, place)
+        tile = unit_tile(map_, place)
     else:
         tile = gathered_tile(map_, place[0], place[1:]) if plan.by_row else tile_of(map_, place)
     if plan.shared is None:
