@@ -111,6 +111,7 @@ class Judged:
         self.bounded: defaultdict[Key, list[str]] = defaultdict(list)
         self._values()
         self._lanes()
+        self._textures()
         self._matrices()
 
     def _count(self, spelling: str, alike: bool) -> None:
@@ -134,12 +135,17 @@ class Judged:
                 self._count(spelling, agree == elements)
 
     def _lanes(self) -> None:
-        kept = _load("lanes.json")
-        for text, elements, _, agree in kept["cases"]:
+        for text, elements, _, agree in _load("lanes.json")["cases"] + _load("atomics.json")["cases"]:
             words = [word for word in re.split(r"[\s;]+", text) if "." in word and not word.startswith("@")]
+            words = [word for word in words if word.startswith("atom.")] or words
             merged = re.match(r"v[a-z]+\.\S+ r5\.h1,", text)  # the assembler of its driver gets these wrong
             if words and not merged and not text.startswith("@p1 bra"):
                 self._count(words[0], agree == elements)
+
+    def _textures(self) -> None:
+        for case in _load("textures.json")["cases"]:
+            words = re.findall(r"(?:tex|tld4|txq|suld|sust|sured)\.[\w.]+", case["case"])
+            self._count(words[0], case["agree"] == case["words"])
 
     def _matrices(self) -> None:
         for case in _load("tensor_core_proof.json")["cases"]:

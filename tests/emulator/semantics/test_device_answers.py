@@ -20,8 +20,9 @@ def benchmarks():
     sys.path.insert(0, str(BENCHMARKS))
     import device_lanes
     import device_semantics
+    import device_textures
 
-    yield device_semantics, device_lanes
+    yield device_semantics, device_lanes, device_textures
     sys.path.remove(str(BENCHMARKS))
     for name in set(sys.modules) - before:
         if name.startswith("device_"):
@@ -33,7 +34,7 @@ def kept(name):
 
 
 def test_value_functions(benchmarks):
-    module, _ = benchmarks
+    module, _, _ = benchmarks
     answers = kept("semantics.json")
     rows = {row[0]: dict(zip(answers["columns"], row)) for row in answers["cases"]}
     cases = [case for name in module.CHAPTERS for case in module.CHAPTERS[name]()]
@@ -50,7 +51,7 @@ def test_value_functions(benchmarks):
 
 def test_what_an_h200_does_its_own_way(benchmarks):
     """Cases of which nobody would think: each was a difference once."""
-    module, _ = benchmarks
+    module, _, _ = benchmarks
     answers = kept("semantics.json")
     rows = {row[0]: row[3] for row in answers["cases"]}
     wanted = {
@@ -70,14 +71,24 @@ def test_what_an_h200_does_its_own_way(benchmarks):
 
 
 def test_video_and_warp_instructions(benchmarks):
-    _, module = benchmarks
+    _, module, _ = benchmarks
     answers = kept("lanes.json")
     seed = int(answers["seed"])
-    hashes = {row[0]: row[2] for row in answers["cases"]}
-    for name in ("warp", "simd", "scalar"):
+    hashes = {row[0]: row[2] for row in answers["cases"] + kept("atomics.json")["cases"]}
+    for name in ("warp", "simd", "scalar", "atomic"):
         kernels = [k for k in module.table.CHAPTERS[name](seed) if k.text.replace("\n", " ") in hashes]
-        some = kernels[:: 11 if name == "warp" else 8 * EVERY]
+        some = kernels[:: 11 if name in ("warp", "atomic") else 8 * EVERY]
         some = [k for k in some if not module.misassembled(k.text)]
         for kernel, found in zip(some, module.emulated(some, seed)):
             assert not isinstance(found, str), found
             assert module.digest(found) == hashes[kernel.text.replace("\n", " ")], kernel.text
+
+
+def test_textures_and_surfaces(benchmarks):
+    _, _, module = benchmarks
+    answers = kept("textures.json")
+    hashes = {row["case"]: row["sha256"] for row in answers["cases"]}
+    assert {case.name for case in module.CASES} == set(hashes)
+    some = list(module.CASES[::9])
+    for case, found in zip(some, module.emulated(some, answers["seed"])):
+        assert module.digest(found) == hashes[case.name], case.name
