@@ -163,7 +163,7 @@ def _made(text: str, how: str, rest: str, seed: int) -> Given:
         chooser = np.random.default_rng(seed)
         made = chooser.integers(0, 100, count) if kind in _WHOLE else chooser.standard_normal(count)
     else:
-        made = {"zeros": np.zeros, "ones": np.ones, "arange": np.arange}[how](count)
+        made = np.arange(count) if how == "arange" else np.full(count, int(how == "ones"))
     array = np.ascontiguousarray(made.astype(dtype).reshape(shape))
     return Given(text, array, array.copy(), file or None)
 

@@ -334,8 +334,9 @@ class _Same:
         width = self.value.dtype.itemsize * (self.value.shape[1] if self.value.ndim > 1 else 1)
         places = (self.part.offsets[positions] + self.shift) // width
         found = self.part.store.gather(places, width)
-        same: Flags = found == self.value[positions]
-        return same if same.ndim == 1 else same.all(axis=1)
+        differs = found != self.value[positions]
+        same: Flags = ~differs if differs.ndim == 1 else ~np.any(differs, axis=1)
+        return same
 
 
 def _spelt(index: Index) -> Offsets:

@@ -158,7 +158,8 @@ def _insert(call: Call, values: Values, shadows: list[Shadow]) -> Bits:
         place, np.uint64(32)
     )
     field = sa.astype(np.uint64) << np.minimum(place, np.uint64(32))
-    return ((sb & ~mask) | (field & mask)).astype(np.uint32)
+    found: Bits = ((sb & ~mask) | (field & mask)).astype(np.uint32)
+    return found
 
 
 def _extract(call: Call, values: Values, shadows: list[Shadow]) -> Bits:
@@ -167,7 +168,9 @@ def _extract(call: Call, values: Values, shadows: list[Shadow]) -> Bits:
         return any_thread(call, values, shadows)
     place, length = (_plain(value).astype(np.uint64) & np.uint64(0xFF) for value in values[1:3])
     field = shadows[0].astype(np.uint64) >> np.minimum(place, np.uint64(32))
-    return (field & ((np.uint64(1) << np.minimum(length, np.uint64(32))) - np.uint64(1))).astype(np.uint32)
+    mask = (np.uint64(1) << np.minimum(length, np.uint64(32))) - np.uint64(1)
+    found: Bits = (field & mask).astype(np.uint32)
+    return found
 
 
 def _plain(value: Bits | tuple[Bits, ...]) -> Bits:

@@ -31,7 +31,11 @@ def cp(program: Program, site: Site) -> Run:
     if ".commit_group" in modifiers:
         return lambda lanes: lanes.wave.pending.commit(lanes.threads, "group")
     if ".wait_all" in modifiers:
-        return lambda lanes: lanes.wave.pending.wait_all(lanes.threads, "group")
+
+        def wait_all(lanes: Lanes) -> None:
+            lanes.wave.pending.wait_all(lanes.threads, "group")
+
+        return wait_all
     if ".wait_group" in modifiers:
         (count,) = site.instruction.operands
         assert isinstance(count, Integer)
