@@ -14,7 +14,9 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +240,22 @@ def on_device(case: Case, ordinal: int) -> Row:
     return _row(case, before, tensor, out)
 
 
+def name_of(ordinal: int) -> str:
+    """A GPU's name; asked in a process of its own, since this one must not hold a context."""
+    return driver.device(ordinal).name
+
+
+def alone(case: Case, ordinal: int) -> Row:
+    """What a GPU says, asked by a process of the case's own, since a fault ends it; "fault" is how it ended."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(on_device, case, ordinal).result()
+        except DriverError as error:
+            return {"case": case.name, "fault": error.name or str(error).splitlines()[0]}
+        except BrokenExecutor:
+            return {"case": case.name, "fault": "the process died"}
+
+
 def main() -> int:
     """Parse the command line, run the cases, report."""
     parser = argparse.ArgumentParser(
@@ -253,8 +271,9 @@ def main() -> int:
     if options.against:
         other = json.loads(options.against.read_text())["cases"]
     elif options.device != "emulator":
-        report["device"] = driver.device(int(options.device)).name
-        other = [on_device(case, int(options.device)) for case in cases()]
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            report["device"] = pool.submit(name_of, int(options.device)).result()
+        other = [alone(case, int(options.device)) for case in cases()]
     known = {row["case"]: row for row in other}
     rows = [row for row in rows if row["case"] in known]
     agree = 0
