@@ -93,6 +93,9 @@ PAPERS_90 = (
     _cycles("first-level cache, an index chased", r"memory\.latency\.global\.indexed/4KiB", 40.7),
     _cycles("second-level cache", r"memory\.latency\.global\.cg/4KiB", 263.0, _BOARD),
     _cycles("device memory", r"memory\.latency\.global\.cg\.ordered/1GiB", 478.8, _BOARD),
+    _cycles(
+        "device memory, mean of the near and the far partition", r"memory\.latency\.global\.cg/1GiB", 649.6
+    ),
     _cycles("distributed shared memory", r"memory\.latency\.distributed\.generic/2", 180, _PAIR),
     Published("first-level cache, bytes/clk/SM", r"memory\.bandwidth\.ld\.l1\.v4\.b32/1", 124.1),
     _cycles("mma m16n8k16 f16", r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f16\.f16\.f16\.f16", 24.1),

@@ -188,7 +188,7 @@ def _place(point: Point, rate: Rate, raw: Mapping[str, object], limit: float) ->
             "latency": round(step / point.amount, 3),
             "sass": rate.sass,
         }
-    found = round(point.amount / step, 3)
+    found = float(f"{point.amount / step:.6g}")
     values |= {"rate": found, "rate_spread": round(spread, 5), "rate_sass": rate.sass, "unit": point.unit}
     rest = 1 - step * (rate.least + rate.steps) * rate.trips / statistics.median(times[1])
     if rest > _REST:

@@ -241,9 +241,13 @@ def _tensor(rows: int, columns: int, alone: bool) -> Recipe:
 
 
 def _cp_async(size: int, cache: str, *, alone: bool) -> Recipe:
-    """One copy a thread and step; the wait is for all of the thread's copies."""
+    """One copy a thread and step; the wait is for all of the thread's copies.
+
+    A rate's turns go to two regions in turn: loads of one line that are in flight together would be one.
+    """
     form = f"cp.async.{cache}.shared.global"
-    threads = 32 if alone else 512
+    threads = 32 if alone else 4096 // size
+    region = _STEPS[1] * threads * size
 
     def step(turn: int) -> list[str]:
         place = turn * threads * size
@@ -255,13 +259,18 @@ def _cp_async(size: int, cache: str, *, alone: bool) -> Recipe:
             f"async.{'latency' if alone else 'rate'}.cp.async.{cache}", form, "bytes a thread", size,
             "cycles" if alone else "B", 1 if alone else threads * size, "" if alone else "mean",
         ),
-        Launch(_blocks(size, alone), threads, shared=12 * threads * size, field=12 * threads * size),
+        Launch(_blocks(size, alone), threads, shared=region, field=2 * region),
         step,
         {"LDGSTS": 1},
         _HELPERS,
-        declare=_DECLARE,
-        setup=(f"mad.lo.u32 %to, %thread, {size}, %shared;", f"mad.wide.u32 %from, %thread, {size}, %field;"),
-        turned=() if alone else ("cp.async.commit_group;", "cp.async.wait_group 1;"),
+        declare=(*_DECLARE, ".reg .s64 %over;"),
+        setup=(
+            f"mad.lo.u32 %to, %thread, {size}, %shared;", f"mad.wide.u32 %from, %thread, {size}, %field;",
+            f"mov.s64 %over, {region};",
+        ),
+        turned=() if alone else (
+            "cp.async.commit_group;", "cp.async.wait_group 1;", "add.s64 %from, %from, %over;", "neg.s64 %over, %over;",
+        ),
         finish=("cp.async.wait_all;",),
         steps=_STEPS,
         trips=_TRIPS,
