@@ -306,6 +306,14 @@ def test_messages(body, text):
     assert message(failure(body, 128, params=PARAMS)) == text
 
 
+def test_a_cta_outside_the_cluster():
+    def body(k):
+        pt.mapa(pt.alloc_shared((4,), pt.float32), 2)
+
+    error = failure(body, 128, params=PARAMS, cluster=(2, 1, 1))
+    assert message(error) == "mapa: the cluster has CTAs 0 to 1, and this is CTA 2"
+
+
 def test_outside_a_trace():
     with pytest.raises(pt.TraceError):
         pt.mbarrier(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ptxtile.builder import addresses, convert
@@ -55,6 +56,12 @@ def mapa(tensor: Any, cta: int | Scalar) -> Scalar:
 def remote(trace: Trace, address: Address, cta: object) -> Address:
     """An address in shared memory as the same place of CTA `cta`: the address in a register, then one `mapa`."""
     rank = scalar(trace, uint32, cta, "mapa: the CTA")
+    cluster, known = trace.launch.cluster, rank.value
+    if cluster is not None and known is not None and known >= math.prod(cluster):
+        raise OperandError(
+            f"mapa: the cluster has CTAs 0 to {math.prod(cluster) - 1}, and this is CTA {known}"
+            + where(trace)
+        )
     mapped, source = trace.register("b32"), address.base
     if address.offset or not isinstance(source, Register):
         source = addresses.in_register(trace, address)
