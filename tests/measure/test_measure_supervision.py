@@ -7,14 +7,17 @@ import io
 import json
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from standin import Parameters, Standin
 
 import ptxtile as pt
 from ptxtile.measure import device, read, rebuild, run
+from ptxtile.measure.plan import Batch, Case, Launch, Point, Rate, store
 from ptxtile.measure.records import Record
 
+IMAGE = b"".join(b".visible .entry k0_%d() { ret; }\n" % number for number in range(2))
 STUB = """#!{python}
 import json, os, sys, time
 done = sys.stdin.read().split("\\n")
@@ -136,3 +139,47 @@ def test_the_process_itself(
     end = events[-1]
     assert (end["spelling"], end["dependent"]) == ("fma.rn.f32", [[100] * 7, [180] * 7])
     assert end["independent"]["32"] == [[131] * 5, [211] * 5]
+
+
+@pytest.mark.parametrize(
+    ("whole", "expected", "passes"),
+    [("", [150.0, 300.0], 2), ("mean", [150.0, 300.0], 1), ("slowest", [200.0, 400.0], 1)],
+)
+def test_a_point_on_several_blocks(
+    whole: Literal["", "mean", "slowest"],
+    expected: list[float],
+    passes: int,
+    standin: Standin,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Two blocks of two warps, of which the second block takes twice as long."""
+    seen: list[int] = []
+
+    def timed(cycles: int) -> object:
+        def kernel(given: Parameters) -> None:
+            out = given.read(0, ctypes.c_uint64)
+            seen.append(given.read(4, ctypes.c_uint32))
+            for block in range(given.config.gridDimX):
+                for warp in range(2):
+                    slot = (ctypes.c_uint64 * 2).from_address(out + 16 * (2 * block + warp))
+                    slot[0], slot[1] = 1000 * block, 1000 * block + cycles * (block + 1)
+
+        return kernel
+
+    point = Point("memory.bandwidth", "ld.global.b32", "stride", 1, "B", 256, whole)
+    rate = Rate("k0_0", "k0_1", 10, 1, 2, {"LDG.E": 1.0}, 10)
+    case = Case(
+        "memory.bandwidth/1", "memory", "scenario", (), (), None, rate, "", Launch(2, 64, field=256), point
+    )
+    store(Batch("batch-001", "sm_90a", "nvJitLink 13.0", (case.spelling,), (case,)), IMAGE, tmp_path)
+    for number in range(2):
+        standin.kernels[f"k0_{number}"] = timed(100 * (number + 1))  # type: ignore[assignment]
+    standin.function_attributes["PARAMETERS"] = 5
+    monkeypatch.setattr(device, "_clock", lambda ground: 1980.0)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert device.main([str(tmp_path), "0"]) == 0
+    end = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (end["point"], end["blocks"]) == ([[expected[0]] * 7, [expected[1]] * 7], 2)
+    assert set(seen) == {passes}
