@@ -101,8 +101,8 @@ def _parts(site: Site) -> tuple[Operand, Operand | None, Operand]:
     position = next(i for i, o in enumerate(declared(site)) if o.kind == "address")
     address = site.instruction.operands[position]
     assert isinstance(address, Address)
-    separate = address.rest[0] if len(address.rest) > 1 else None
-    return address, separate, address.rest[-1]
+    *before, where = address.rest
+    return address, before[0] if before else None, where
 
 
 @action("tex", "tld4")
@@ -229,7 +229,8 @@ def encoded(numbers: Doubles, image: Image, data: str) -> NDArray[np.uint32]:
 def _deliver(lanes: Lanes, results: NDArray[np.uint32], data: str, writes: list[Write]) -> None:
     if data == ".f16x2":
         halves = results & np.uint32(0xFFFF)
-        results = np.stack([halves[:, 0] | halves[:, 1] << 16, halves[:, 2] | halves[:, 3] << 16], axis=1)
+        upper = halves << np.uint32(16)
+        results = np.stack([halves[:, 0] | upper[:, 1], halves[:, 2] | upper[:, 3]], axis=1)
     for column, write in enumerate(writes):
         word = np.ascontiguousarray(results[:, column])
         write(lanes, word.astype(np.uint16) if data == ".f16" else word, None)
