@@ -6,7 +6,8 @@ those of an instruction's operands do; arrays of one size, whatever their elemen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from typing import Optional, Union
 
 from ptxtile import isa
@@ -17,9 +18,9 @@ from ptxtile.ir.operand import Arguments, Float, Integer, Label, Operand, Regist
 Declared = Union[m.Parameter, m.Variable]
 Side = tuple[m.Parameter, ...]
 # Names of a scope to variables in .param, and to what may be called: its kind, returns, parameters.
-Variables = Mapping[str, Declared]
+Variables = MutableMapping[str, Declared]
 Called = tuple[str, Side, Side]
-Callables = Mapping[str, Called]
+Callables = MutableMapping[str, Called]
 
 
 def mismatches(module: m.Module) -> Iterator[tuple[Instruction, str]]:
@@ -30,14 +31,19 @@ def mismatches(module: m.Module) -> Iterator[tuple[Instruction, str]]:
             functions[item.name] = functions[item.aliasee]
         elif isinstance(item, m.Function):
             functions[item.name] = "function", item.returns, item.parameters
-            own = {each.name: each for each in (*item.parameters, *item.returns) if each.space == "param"}
+            own: Variables = {
+                each.name: each for each in (*item.parameters, *item.returns) if each.space == "param"
+            }
             yield from _body(item.body or (), own, functions)
 
 
 def _body(
     body: Iterable[m.Statement], outer: Variables, callable_: Callables
 ) -> Iterator[tuple[Instruction, str]]:
-    variables, known = dict(outer), dict(callable_)
+    variables, known = (
+        ChainMap({}, outer),
+        ChainMap({}, callable_),
+    )  # a copy of what a module has would be dear
     for statement in body:
         if isinstance(statement, m.Variable):
             variables[statement.name] = statement

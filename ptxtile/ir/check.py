@@ -12,7 +12,7 @@ from ptxtile.ir.constant import Fault
 from ptxtile.ir.demand import MOST_BYTES, Demand, instruction_demands, item_demands, parameter_bytes
 from ptxtile.ir.inference import needs
 from ptxtile.ir.instruction import Instruction
-from ptxtile.ir.operand import Address, Symbol
+from ptxtile.ir.operand import Address, Special, Symbol
 from ptxtile.ir.reader import Lines, collector_paused, context, require_text
 from ptxtile.ir.reading import Reading
 from ptxtile.isa.form import Form, Signature
@@ -161,13 +161,13 @@ class _Check:
             if not special and not addresses:
                 self.plain.add(id(signature))
             operands = record.operands
-            if not special:
+            if not special or not any(type(each) is Special and each.name not in seen for each in operands):
                 for at in addresses:
                     address = operands[at]
                     if type(address) is Symbol or (type(address) is Address and type(address.base) is Symbol):
+                        self._spaces(record, signature, position)
                         break
-                else:
-                    return
+                return
         for key, demand in instruction_demands(record):
             if key not in seen:
                 seen.add(key)
