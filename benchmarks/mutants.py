@@ -25,7 +25,7 @@ sys.path.insert(0, str(harness.ROOT))
 from ptxtile import check_text, isa
 from ptxtile.isa import table
 from tests.oracle import sweep
-from tests.oracle.assembler import BANKS, Assembler, find, head
+from tests.oracle.assembler import BANKS, Assembler, find, head, independent
 from tests.oracle.operands import write
 
 TARGETS = tuple("sm_75 sm_80 sm_89 sm_90 sm_90a sm_100 sm_100a sm_103a sm_120 sm_120a".split())
@@ -115,8 +115,8 @@ def cases(
         chance.shuffle(choices)
         taken = 0
         for values in choices:
-            # an explicit sampler belongs to modules of another kind than these
-            found = [c for c in sweep.cases(line, values) if sweep._now(c) and "[a_texref, d" not in c.text]
+            # a sampler belongs to modules of another kind than these
+            found = [c for c in sweep.cases(line, values) if sweep._now(c) and not independent(c.text)]
             if found and taken < fillings:
                 taken += 1
                 yield line, values, chance.choice(found)
@@ -166,7 +166,7 @@ def judge_spellings(
                 asked[target][text] = spelling, has
     wrong: dict[str, str] = {}
     for target, questions in asked.items():
-        lines = [text for text in questions if "[a_texref, d" not in text]
+        lines = [text for text in questions if not independent(text)]
         refused = assembler.refusals(lines, target, sweep.NEWEST)
         for number, text in enumerate(lines):
             spelling, wanted = questions[text]

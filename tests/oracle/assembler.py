@@ -42,15 +42,24 @@ _BODY = (
 )
 
 
-def head(target: str, version: str) -> str:
+def independent(line: str) -> bool:
+    """Whether a line names a sampler: those stand in modules of their own, in texmode_independent."""
+    return "a_samplerref" in line or "[a_texref, d" in line
+
+
+def head(target: str, version: str, samplers: bool = False) -> str:
     """What stands before the statements: names for them to use. Before PTX ISA 8.3 there is no .b128 register."""
+    if samplers:
+        target, more = f"{target}, texmode_independent", ".global .samplerref a_samplerref;\n"
+    else:
+        more = ""
     major, minor = map(int, version.split("."))
     banks = {kind: bank for kind, bank in BANKS.items() if kind != "b128" or (major, minor) >= (8, 3)}
     registers = "".join(
         f".reg .{kind} {bank}<{400 if bank in 'rf' else 80}>;\n" for kind, bank in banks.items()
     )
     return (
-        f".version {version}\n.target {target}\n.address_size 64\n{_MODULE}"
+        f".version {version}\n.target {target}\n.address_size 64\n{more}{_MODULE}"
         f".visible .entry k(.param .align 64 .b8 in_param[128])\n.maxntid 128, 1, 1\n{{\n{registers}{_BODY}"
     )
 
@@ -102,8 +111,10 @@ class Assembler:
     def refusals(self, lines: Sequence[str], target: str, version: str) -> dict[int, str]:
         """The numbers (from 0) of the lines that are refused, with the first message about each."""
         found: dict[int, str] = {}
-        for start in range(0, len(lines), CHUNK):
-            self._judge(lines, list(range(start, min(start + CHUNK, len(lines)))), target, version, found)
+        for samplers in (False, True):
+            these = [number for number, line in enumerate(lines) if independent(line) is samplers]
+            for start in range(0, len(these), CHUNK):
+                self._judge(lines, these[start : start + CHUNK], target, version, found)
         return found
 
     def _judge(
@@ -111,7 +122,7 @@ class Assembler:
     ) -> None:
         if not these:
             return
-        before = head(target, version)
+        before = head(target, version, independent(lines[these[0]]))
         first = before.count("\n") + 1
         body = "\n".join(lines[i] for i in these)
         _, told = self._run(f"{before}{body}\nthere:\nret;\n{_SENTINEL};\n}}\n", target)
@@ -142,4 +153,5 @@ class Assembler:
 
     def assembles(self, line: str, target: str, version: str) -> bool:
         """Whether the line alone gives code."""
-        return self._run(f"{head(target, version)}{line}\nthere:\nret;\n}}\n", target)[0]
+        before = head(target, version, independent(line))
+        return self._run(f"{before}{line}\nthere:\nret;\n}}\n", target)[0]

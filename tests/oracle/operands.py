@@ -13,6 +13,7 @@ _SPACES = {
     ".param::entry": "in_param",
     ".param::func": "out_param",
     ".texref": "a_texref",
+    ".samplerref": "a_samplerref",
     ".surfref": "a_surfref",
 }
 """Spaces whose addresses are best given by name."""
