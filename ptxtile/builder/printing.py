@@ -54,7 +54,7 @@ def printf(format: str, *values: object) -> None:
 
     format   Python text. %d %i take int8 to int32, %u %o %x %X uint8 to uint32, with l or ll the 64-bit ones; %c an
              integer; %f %e %g %a (and capitals) every float, which is printed as a float64; %p a 64-bit integer; %s
-             Python text. Flags, widths and precisions as in C; a * takes an int32 of its own. %% is a per cent sign.
+             Python text. Flags, widths and precisions as in C; a width of * takes an int32. %% is a per cent sign.
     values   one for each conversion, at most 32; Python numbers take the conversion's type
 
     OperandError where a value is not what its conversion prints, and for %n.
@@ -86,7 +86,12 @@ def _conversions(trace: Trace, format: str) -> list[_Due]:
         _, width, precision, length, letter = match.groups()
         if match.group() == "%%":
             continue
-        found += [_Due("*", "int", 32) for part in (width, precision) if part == "*"]
+        if precision == "*":
+            raise OperandError(
+                f"pt.printf: {match.group()!r} takes its precision from a value, which CUDA's printf does not (an "
+                "H200 prints it as it stands); write it into the format" + where(trace)
+            )
+        found += [_Due("*", "int", 32)] * (width == "*")
         found.append(_conversion(trace, match.group(), length or "", letter or ""))
     return found
 

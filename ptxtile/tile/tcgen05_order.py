@@ -8,7 +8,9 @@ shift     (tensor memory,): words (*repeats, 32, 8), whose rows move down by one
 from __future__ import annotations
 
 from ptxtile.builder import convert
+from ptxtile.builder.scalars import reg
 from ptxtile.builder.tensors import Tensor
+from ptxtile.dtypes import uint16
 from ptxtile.errors import OperandError, TileError
 from ptxtile.tile import operand, predicate, registers, tensor_memory_region as region
 from ptxtile.tile.family import GUARDED, Call, Family
@@ -29,11 +31,14 @@ def issue_commit(call: Call) -> None:
     form = call.form
     _one_thread(call)
     names = [slot.name for slot in form.signatures[0].operands]
-    given = call.take(len(names), ", ".join(names))
+    given = list(call.take(len(names), ", ".join(names)))
     if isinstance(given[0], Tensor):
         raise OperandError(
             f"{form.spelling}: operand mbar takes an mbarrier, such as pt.mbarrier(1)[0], not a tensor"
         )
+    mask = given[-1].value if isinstance(given[-1], uint16) else given[-1]
+    if len(given) == 2 and type(mask) is int and 0 <= mask < 1 << 16:
+        given[1] = reg(uint16, mask)  # NVIDIA's assembler of CUDA 13.0 takes no literal here
     convert.emit(call.trace, form, tuple(given), call.pred)
 
 
