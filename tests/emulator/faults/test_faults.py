@@ -5,10 +5,19 @@ from __future__ import annotations
 import pytest
 
 from ptxtile.emulator import EmulatorError
-from tests.emulator.faults import bulk, clusters, copies, handshakes, memory, neighbours, rounds
+from tests.emulator.faults import (
+    bulk,
+    clusters,
+    copies,
+    handshakes,
+    memory,
+    neighbours,
+    registers,
+    rounds,
+)
 from tests.emulator.faults.case import Case, Fault
 
-MODULES = (copies, bulk, handshakes, memory, rounds, clusters, neighbours)
+MODULES = (copies, registers, bulk, handshakes, memory, rounds, clusters, neighbours)
 CASES = [case for module in MODULES for case in module.CASES]
 FAULTS = [
     pytest.param(case, fault, id=f"{case.name}: {fault.name}") for case in CASES for fault in case.faults
