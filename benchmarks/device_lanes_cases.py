@@ -178,6 +178,7 @@ def words(draw: str, seed: int) -> NDArray[np.uint32]:
             found[:, column] = 7 + (rng.random(THREADS) < odds)
     masks = rng.integers(1, 1 << 32, THREADS // 32, np.uint64)
     if draw == "floats":
+        found[::64] = (0, 0x7FF00000, 0, 0xFFF00000)  # as doubles an infinity, and another of the other sign
         return found.astype(np.uint32)
     found[:, 3] = np.repeat(
         np.where(rng.random(THREADS // 32) < 0.3, masks & np.uint64(0x80000001) | 1, masks), 32
