@@ -6,6 +6,7 @@ import pytest
 
 from ptxtile.emulator import EmulatorError
 from tests.emulator.faults import (
+    blackwell,
     bulk,
     clusters,
     copies,
@@ -17,7 +18,7 @@ from tests.emulator.faults import (
 )
 from tests.emulator.faults.case import Case, Fault
 
-MODULES = (copies, registers, bulk, handshakes, memory, rounds, clusters, neighbours)
+MODULES = (copies, registers, blackwell, bulk, handshakes, memory, rounds, clusters, neighbours)
 CASES = [case for module in MODULES for case in module.CASES]
 FAULTS = [
     pytest.param(case, fault, id=f"{case.name}: {fault.name}") for case in CASES for fault in case.faults
