@@ -11,10 +11,12 @@ from ptxtile.emulator.registers import undefined
 from ptxtile.emulator.semantics.video import Part, Scalar
 from ptxtile.emulator.step import Run, action
 from ptxtile.emulator.widths import Bits
-from ptxtile.ir.operand import Operand, Selected
+from ptxtile.ir.operand import Minus, Operand, Selected
 
 
 def _selected(operand: Operand) -> tuple[Operand, Part]:
+    if isinstance(operand, Minus):
+        operand = operand.operand
     if isinstance(operand, Selected):
         return operand.register, Part.named(operand.part)
     return operand, Part()
@@ -27,9 +29,11 @@ def scalar(program: Program, site: Site) -> Run:
     d, a, b, *rest = site.instruction.operands
     target, part = _selected(d)
     (a_word, a_part), (b_word, b_part) = _selected(a), _selected(b)
-    reads: list[Read] = [reader(program, site, operand, ".b32") for operand in (a_word, b_word, *rest)]
+    third = [_selected(operand)[0] for operand in rest]
+    reads: list[Read] = [reader(program, site, operand, ".b32") for operand in (a_word, b_word, *third)]
     write = writer(site, target, ".b32")
-    work = Scalar.of(form.opcode, form.modifiers, part)
+    minus = [isinstance(operand, Minus) for operand in (a, b, *rest)]
+    work = Scalar.of(form.opcode, form.modifiers, part, (minus[0] != minus[1], any(minus[2:])))
     _, a_signed, b_signed = work.signed
 
     def run(lanes: Lanes) -> None:

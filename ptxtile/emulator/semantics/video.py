@@ -10,7 +10,7 @@ its code computes, of which an H200 gives the same bits:
 * .min and .max compare in 64 bits, unsigned (signed if the destination, of vset the first operand, is signed), c with
   the result; that of vadd and vsub, and of a saturating shift, is first cut to 32 bits and sign-extended.
 * vmad multiplies signed words and adds a signed one, whatever the types; an unsigned result with a scale is shifted
-  without its sign.
+  without its sign. A minus makes the result signed.
 
 The assembler of CUDA 13.0, in drivers of release 580, merges the upper half of a result into .h1. That of CUDA 13.5
 merges the lower one, as the manual has it, and so does this.
@@ -82,19 +82,23 @@ class Scalar:
 
     signed       whether the destination, a and b are .s32; the destination of vset has the sign of a
     target       the part of the destination that is written; the rest comes from c
+    minus        whether the product of vmad, and whether c, is negated
     """
 
     opcode: str
     modifiers: tuple[str, ...]
     signed: tuple[bool, bool, bool]
     target: Part
+    minus: tuple[bool, bool] = (False, False)
 
     @classmethod
-    def of(cls, opcode: str, modifiers: tuple[str, ...], target: Part) -> Scalar:
+    def of(
+        cls, opcode: str, modifiers: tuple[str, ...], target: Part, minus: tuple[bool, bool] = (False, False)
+    ) -> Scalar:
         """From a form's opcode and modifiers."""
         types = [modifier == ".s32" for modifier in modifiers if modifier in (".u32", ".s32")]
         signed = (types[0], types[0], types[1]) if opcode == "vset" else (types[0], types[1], types[2])
-        return cls(opcode, modifiers, signed, target)
+        return cls(opcode, modifiers, signed, target, minus)
 
     def compute(self, a: Ints, b: Ints, c: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """The destination's words; a and b are numbers, c words."""
@@ -143,8 +147,10 @@ class Scalar:
         return order(left.view(np.uint64), c.astype(np.uint64)).view(np.int64)
 
     def _multiply(self, a: Ints, b: Ints, c: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        signed = self.signed[1] or self.signed[2]
-        value: Ints = extend(a, 32) * extend(b, 32) + c.view(np.int32) + self._has(".po")
+        signed = self.signed[1] or self.signed[2] or any(self.minus)
+        product, addend = extend(a, 32) * extend(b, 32), c.view(np.int32).astype(np.int64)
+        value: Ints = (-product if self.minus[0] else product) + (-addend if self.minus[1] else addend)
+        value = value + self._has(".po")
         scale = 7 if self._has(".shr7") else 15 if self._has(".shr15") else 0
         if scale and not signed:
             value = (value.view(np.uint64) >> np.uint64(scale)).view(np.int64)

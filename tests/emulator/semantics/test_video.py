@@ -186,3 +186,50 @@ ret;
     with pytest.raises(EmulatorError) as caught:
         launch(text.replace("UNWRITTEN", "vadd.u32.u32.u32 %r3, %r4, %r1;"), "k", 1, 1, [out])
     assert (caught.value.kind, caught.value.line) == ("uninitialised", 12)
+
+
+@pytest.mark.parametrize("types", ["s32.s32.s32", "u32.u32.u32", "s32.u32.s32"])
+@pytest.mark.parametrize("minus", [(True, False), (False, True), (True, True)])
+def test_minus_signs_make_a_signed_result(minus, types):
+    a, b, c = rows(str(minus) + types)
+    words = [np.array(x, np.uint32) for x in (a, b, c)]
+    for scale, shift in (("", 0), (".shr7", 7), (".shr15", 15)):
+        for sat in ("", ".sat"):
+            modifiers = tuple("." + m for m in f"{types}{sat}{scale}".split("."))
+            work = Scalar.of("vmad", modifiers, Part(), minus)
+            left, right = (Part().take(word, s) for word, s in zip(words, work.signed[1:]))
+            got = work.compute(left, right, words[2]).tolist()
+            due = []
+            for x, y, z in zip(a, b, c):
+                product = cut(x, "", True) * cut(y, "", True)
+                value = (-product if minus[0] else product) + (-1 if minus[1] else 1) * cut(
+                    z, "", True
+                ) >> shift
+                due.append((max(-(1 << 31), min((1 << 31) - 1, value)) if sat else value) & 0xFFFFFFFF)
+            assert got == due
+
+
+def test_minus_signs_in_a_program():
+    """Two minus signs before the factors leave the product as it is."""
+    from ptxtile.emulator import launch
+
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 A)
+{
+.reg .b32 %r<8>; .reg .b64 %rd<2>;
+ld.param.u64 %rd1, [A];
+mov.b32 %r1, 0x00070003;
+vmad.s32.s32.s32 %r2, -%r1.h0, %r1.h1, 100;
+vmad.s32.s32.s32 %r3, -%r1.h0, -%r1.h1, 100;
+mov.b32 %r4, 30;
+vmad.s32.s32.s32 %r5, %r1.h0, %r1.h1, -%r4;
+st.global.v2.b32 [%rd1], {%r2, %r3};
+st.global.b32 [%rd1+8], %r5;
+ret;
+}
+"""
+    out = np.zeros(3, np.int32)
+    launch(text, "k", 1, 1, [out])
+    assert out.tolist() == [79, 121, -9]
