@@ -306,6 +306,11 @@ def test_messages(body, text):
     assert message(failure(body, 128, params=PARAMS)) == text
 
 
+def test_counts_are_refused_by_the_hardware_and_other_things_by_their_type():
+    for arguments, kind in (((0,), pt.TileError), ((1, 0), pt.TileError), ((1.0,), pt.OperandError)):
+        assert type(failure(lambda k, given=arguments: pt.mbarrier(*given), 128, params=PARAMS)) is kind
+
+
 def test_a_cta_outside_the_cluster():
     def body(k):
         pt.mapa(pt.alloc_shared((4,), pt.float32), 2)

@@ -12,7 +12,7 @@ from ptxtile.builder.parameters import alloc_shared
 from ptxtile.builder.tensors import Tensor
 from ptxtile.builder.values import current, home, move, scalar, where, word
 from ptxtile.dtypes import Scalar, bool_, uint32, uint64
-from ptxtile.errors import OperandError
+from ptxtile.errors import OperandError, TileError
 from ptxtile.ir.operand import Address, Integer, Operand, Sink
 
 if TYPE_CHECKING:
@@ -28,14 +28,16 @@ class mbarrier:
 
     `bar[i]` is one of them, i an integer or a run-time value. `bar.init()` initialises all, by one thread; then comes
     pt.fence_mbarrier_init() for the cluster and the asynchronous proxy, and a barrier of the CTA or the cluster.
-    OperandError for a count that is not 1 to 2**20 - 1.
+    OperandError for a count that is no integer, TileError for one that is not 1 to 2**20 - 1.
     """
 
     def __init__(self, count: int, stages: int = 1) -> None:
         trace = current("pt.mbarrier")
         for name, value, most in (("count", count, _GREATEST_COUNT), ("stages", stages, 1 << 16)):
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-                raise OperandError(
+            integer = isinstance(value, int) and not isinstance(value, bool)
+            if not integer or not 1 <= value <= most:
+                kind = TileError if integer else OperandError
+                raise kind(
                     f"pt.mbarrier: {name} is an integer from 1 to {most}, not {value!r}" + where(trace)
                 )
         self.count = count
