@@ -78,16 +78,26 @@ def split(spelling: str) -> tuple[str, list[str]]:
     return name, words
 
 
+_readings: dict[str, Sequence[Reading]] = {}
+
+
 def readings(spelling: str) -> Sequence[Reading]:
-    """What `analyse` says of a spelling, without its canonical spelling, and not remembered: () for None."""
+    """What `analyse` says of a spelling, but for its canonical spelling; () for None."""
+    try:
+        return _readings[spelling]
+    except KeyError:
+        pass
     name, words = split(spelling)
     known = opcode(name)
-    if known is None:
-        return ()
-    found = match.readings(known, words)
-    if not found or found[0].canonical:
-        return found
-    return _tolerated(spelling, found).readings
+    found: Sequence[Reading] = () if known is None else match.readings(known, words)
+    if not found:
+        found = ()
+    elif not found[0].canonical:
+        found = _tolerated(spelling, found).readings
+    if len(_readings) >= LIMIT:
+        _readings.clear()
+    _readings[spelling] = found
+    return found
 
 
 def _analyse(spelling: str) -> Analysis | None:

@@ -47,8 +47,12 @@ def is_valid(spelling: str, target: str | None = None, ptx_version: str | None =
 
 def _resolve(spelling: str, target: str | None, ptx_version: str | None) -> tuple[int | None, int]:
     """The place of the target and of the version, after a look at whether the three are text at all."""
-    if target is None is ptx_version and isinstance(spelling, str):
-        return None, targets.newest()
+    if ptx_version is None and isinstance(spelling, str):
+        if target is None:
+            return None, targets.newest()
+        known = targets.facts().index.get(target) if isinstance(target, str) else None
+        if known is not None:
+            return known, targets.newest()
     if not isinstance(spelling, str):
         raise FormError(f"a spelling is text such as 'fma.rn.f32', not {spelling!r}")
     for what, given, example in (("target", target, "sm_90a"), ("PTX version", ptx_version, "8.6")):
