@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
@@ -25,7 +26,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ptxtile import driver, emulator
-from ptxtile.errors import DriverError, LayoutError
+from ptxtile.errors import DriverError, EmulatorError, LayoutError
 from ptxtile.execute import tensor_maps
 from ptxtile.ir.tensor_map import Im2col, Mapped, TiledMap
 
@@ -208,14 +209,18 @@ def _row(case: Case, before: Array, tensor: Array, out: Array) -> Row:
 
 
 def on_emulator(case: Case) -> Row:
-    """What the emulator says; "refused" is true if there is no such map."""
+    """What the emulator says; "refused" is true if there is no such map, "fault" is what it says a GPU reports."""
     tensor, out = case.arrays()
     try:
         case.map.check(case.name)
     except LayoutError:
         return {"case": case.name, "refused": True}
     before = tensor.copy()
-    emulator.launch(case.text(), "k", 1, THREADS, [Mapped(case.map, tensor), out])
+    try:
+        emulator.launch(case.text(), "k", 1, THREADS, [Mapped(case.map, tensor), out])
+    except EmulatorError as error:
+        said = re.search(r"CUDA_ERROR_\w+", str(error))
+        return {"case": case.name, "fault": said.group() if said else error.kind}
     return _row(case, before, tensor, out)
 
 

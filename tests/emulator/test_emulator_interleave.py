@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,14 +78,24 @@ def test_a_load_moves_one_slice(asked, interleave, at):
 @pytest.mark.parametrize("at", [(0, 0, 0, 0), (5, 2, 3, 1)])
 @pytest.mark.parametrize("verb", ["store", "reduce"])
 def test_stores_and_reductions(asked, at, verb):
-    array = tensor(16)
+    array = tensor(16) if verb == "store" else tensor(16).view(np.uint32)
+    map_ = replace(described(array, (8, 3, 16, 1), 16), element=f"u{8 * array.itemsize}")
     before = array.copy()
-    shared, _ = moved(asked, verb, described(array, (8, 3, 16, 1), 16), at, array)
+    shared, _ = moved(asked, verb, map_, at, array)
     w, h, s, n = at
-    part = shared.reshape(3, 8, 8)[: H - h, : W - w]
-    place = before[n, s, h : h + 3, w : w + 8]
-    place[...] = part + place if verb == "reduce" else part
+    part = shared.view(array.dtype).reshape(3, 8, -1)[: H - h, : W - w]
+    before[n, s, h : h + 3, w : w + 8] = part + (0 if verb == "store" else before[n, s, h : h + 3, w : w + 8])
     np.testing.assert_array_equal(array, before)
+
+
+def test_halves_of_words_are_not_added(asked):
+    array = tensor(16)
+    with pytest.raises(EmulatorError) as found:
+        moved(asked, "reduce", described(array, (8, 3, 16, 1), 16), (0, 0, 0, 0), array)
+    assert found.value.kind == "tensor-map"
+    assert str(found.value).splitlines()[0] == (
+        "tensor map: a reduction .add has no elements of u16; hardware stops with CUDA_ERROR_ILLEGAL_INSTRUCTION"
+    )
 
 
 def test_pixels_of_one_slice(asked):
