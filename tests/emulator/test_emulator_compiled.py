@@ -100,3 +100,24 @@ def test_reserved_shared_memory_ends_where_that_of_the_program_begins(run):
     """
     run(body, [out], block=1)
     assert out.tolist() == [0, 1024, 1024]
+
+
+def test_wmma_of_tf32_adds_four_products_at_a_time(run):
+    """As an H200 does: 2**26 + 4 is cut to f32 before the other four products come."""
+    a, b, c = np.zeros((16, 8), np.float32), np.zeros((16, 8), np.float32), np.zeros((16, 16), np.float32)
+    a[:, [0, 1, 4]] = (2.0**13, 4.0, -(2.0**13))
+    b[:, [0, 1, 4]] = (2.0**13, 1.0, 2.0**13)
+    body = """
+    ld.param.u64 %rd1, [A]; ld.param.u64 %rd2, [B]; ld.param.u64 %rd3, [C];
+    wmma.load.a.sync.aligned.row.m16n16k8.global.tf32 {%r1, %r2, %r3, %r4}, [%rd1], 8;
+    wmma.load.b.sync.aligned.col.m16n16k8.global.tf32 {%r5, %r6, %r7, %r8}, [%rd2], 8;
+    wmma.load.c.sync.aligned.row.m16n16k8.global.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd3], 16;
+    wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7},
+      {%r1, %r2, %r3, %r4}, {%r5, %r6, %r7, %r8}, {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};
+    wmma.store.d.sync.aligned.row.m16n16k8.global.f32 [%rd3], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, 16;
+    """
+    run(body, [a, b, c])
+    assert not c.any()
+    a[:, 4] = 0
+    run(body, [a, b, c])
+    assert (c == 2.0**26).all()

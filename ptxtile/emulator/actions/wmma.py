@@ -192,6 +192,8 @@ def _multiply(program: Program, site: Site) -> Control:
     reads = [reader(program, site, part, f"b{width}") for vector in vectors for part in vector]
     writes = [writer(site, part, f"b{width}") for part in scalars(operands["d"])]
     multiply = product(modifiers, (atype, btype, ctype), dtype)
+    # An H200 takes tf32 in two steps of four along k, each a sum of its own; other types in one.
+    step = 4 if atype == "tf32" else matrices[0].columns
 
     def compute(sources: list[Bits]) -> list[Bits]:
         found, start = [], 0
@@ -201,7 +203,9 @@ def _multiply(program: Program, site: Site) -> Control:
             found.append(_laid(parts, matrix))
             start += len(vector)
         a, b, c = found
-        d = multiply(a, b.transpose(0, 2, 1), c)
+        d = c
+        for k in range(0, a.shape[2], step):
+            d = multiply(a[..., k : k + step], b.transpose(0, 2, 1)[..., k : k + step], d)
         each = replace(matrices[2], bits=bits_of(dtype))
         results = packed(d.reshape(len(d), 32, -1, width // each.bits), width)
         return [results[..., i] for i in range(results.shape[-1])]
