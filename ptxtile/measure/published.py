@@ -3,7 +3,7 @@
 Rates: results per clock per multiprocessor, from the table of arithmetic throughput in the CUDA C++ Programming
 Guide's chapter on instruction performance (CUDA 12.9; in the Best Practices Guide since CUDA 13). The guide counts
 operations in source code, so that a form which the assembler spreads over two pipes may be faster, and one that takes
-several instructions slower; then the SASS says why. Rows of 16-, 32- and 64-bit multiply-adds, of 32-bit integers and of
+several instructions slower; then the SASS says why. Rows of 16-, 32- and 64-bit multiply-adds, of integers and of
 conversions were checked against sources that quote the guide's column for 9.0; the others are as its readers remember.
 
 Latencies, bandwidth and matrix rates: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture"

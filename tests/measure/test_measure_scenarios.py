@@ -64,7 +64,7 @@ SAMPLE = (
     "memory.bandwidth.ld.device.b32/32", "memory.bandwidth.st.l2.v4.b32/1", "atomics.atom.global.cas.b32/32",
     "atomics.red.global.add.f32/1024", "barriers.mbarrier/128", "barriers.mbarrier.remote/2", "barriers.bar.sync/64",
     "barriers.fence.acq_rel.gpu/1", "tma.latency.bulk.load/4KiB", "tma.rate.bulk.add.f32/4KiB",
-    "tma.latency.bulk.distributed/256B", "tma.rate.tensor.2d.128B/8KiB", "async.rate.cp.async.cg/16",
+    "tma.latency.bulk.distributed/256B", "tma.rate.tensor.2d.128B/8KiB", "async.rate.cp.async.ca/16",
     "wgmma.dense.registers.f32.f16.f16/64", "wgmma.sparse.shared.s32.s8.s8/64", "issue.fma.f32+prmt/4",
 )  # fmt: skip
 

@@ -93,8 +93,8 @@ def _moves(carrier: str, sharing: int) -> int:
     return max(1, min(_TURNS, _MOST // (_STEPS * _span(carrier, sharing))))
 
 
-def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) -> Recipe:
-    """One atomic a step, at an address that run time alone knows, so that the assembler combines no lanes."""
+def _setup(sharing: int, carrier: str, launch: Launch) -> tuple[str, ...]:
+    """The address of a thread, and what it adds."""
     size = _BITS[carrier] // 8
     group = f"shr.u32 %index, %thread, {sharing.bit_length() - 1};"
     if sharing >= _THREADS:
@@ -103,7 +103,7 @@ def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) ->
     if not launch.shared:
         place = f"mad.wide.u32 %cell, %index, {size}, %cell;"
     base = "ld.param.u64 %cell, [field];" if sharing == EVERYWHERE else "mov.u64 %cell, %field;"
-    setup = (
+    return (
         base,
         group,
         place,
@@ -111,6 +111,10 @@ def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) ->
         "mov.u64 %first, %cell;",
         "mov.u32 %move, 0;",
     )
+
+
+def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) -> Recipe:
+    """One atomic a step, at an address that run time alone knows, so that the assembler combines no lanes."""
 
     def step(turn: int) -> list[str]:
         place = turn * _span(carrier, sharing) if sharing < _THREADS else 0
@@ -139,7 +143,7 @@ def _atomic(form: str, sass: str, sharing: int, carrier: str, launch: Launch) ->
             ".reg .u32 %index, %spot, %low, %high, %move;",
             ".reg .u64 %cell, %first;",
         ),
-        setup=setup,
+        setup=_setup(sharing, carrier, launch),
         steps=(4, _STEPS),
         turned=() if launch.shared or sharing == EVERYWHERE else _moved(carrier, sharing),
         trips=4 if sharing == EVERYWHERE else _TURNS,
