@@ -3,8 +3,8 @@
 `launch` runs one kernel on host arrays. `Memory` and `Loaded` are the parts of it for those who keep device memory
 between launches: allocate and copy with `Memory`, give a module its place there with `Loaded(module, memory)`, and run
 with `Loaded.launch(name, grid, block, parameters)`, `parameters` being the bytes that `pack` makes. `tracing` is the
-debugger: it shows a `Moment` before each instruction, or at breakpoints. `texture`, `surface` and `sampler` make handles
-of arrays, which launches take as arguments.
+debugger: it shows a `Moment` before each instruction, or at breakpoints. `texture`, `surface` and `sampler` make
+handles of arrays, which launches take as arguments.
 """
 
 from __future__ import annotations
