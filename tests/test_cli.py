@@ -194,8 +194,8 @@ def test_explain_says_what_differs_between_signatures(capsys: pytest.CaptureFixt
     rows = [line for line in out.splitlines() if line.startswith(("  a ", "  d "))]
     assert rows == [
         "  d                         both  .f32   {…} of 4 elements, each f32 or b32 register",
-        "  d                         both  .f32    {…} of 4 elements, each f32 or b32 register",
-        "  a                         read  .f16x2  {…} of 4 elements, each b32 or f16x2 register",
+        "  d                         both  .f32   {…} of 4 elements, each f32 or b32 register",
+        "  a                         read  .b32   {…} of 4 elements, each b32 or s32 or u32 register",
     ]
 
 
