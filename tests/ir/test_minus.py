@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ptxtile import check_text
-from ptxtile.emulator import EmulatorError, launch
 from ptxtile.ir import Instruction, Minus, Register, parse
 
 HEAD = """.version 8.0
@@ -54,10 +53,3 @@ def test_where_it_may_not(line: str, spelling: str) -> None:
 def test_before_what_is_no_register() -> None:
     (found,) = check_text(module("vmad.s32.s32.s32 r1, -%tid.x, r3, r4;"))
     assert found.message == "- belongs before a register or a number; %tid.x is neither"
-
-
-def test_the_emulator_says_that_it_lacks_it() -> None:
-    with pytest.raises(EmulatorError) as error:
-        launch(module("mov.u32 r2, 1;\nvmad.s32.s32.s32 r1, -r2, r2, r2;"), "k", 1, 1, [])
-    assert error.value.kind == "unsupported"
-    assert str(error.value).startswith("the emulator cannot read the operand -r2")
