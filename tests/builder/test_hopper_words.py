@@ -252,6 +252,45 @@ def test_mapa_reaches_the_other_cta(device):
     np.testing.assert_array_equal(out, [100 + np.arange(32), np.arange(32)])
 
 
+def test_a_barrier_has_a_generic_address_too():
+    """For forms without a state space, and as a value."""
+
+    def body(k):
+        bar = pt.mbarrier(1, stages=2)
+        ptx["cp.async.mbarrier.arrive.noinc.b64"](bar[1])
+        ptx["cp.async.mbarrier.arrive.noinc.b64"](bar[k.x])
+        pt.address(bar[1])
+
+    assert written(body) == [
+        "mov.u32 %r, shared0",
+        "cvt.u64.u32 %rd, %r",
+        "cp.async.mbarrier.arrive.noinc.b64 [%rd+8]",
+        "mad.lo.u32 %r, %r, 8, %r",
+        "cvt.u64.u32 %rd, %r",
+        "cp.async.mbarrier.arrive.noinc.b64 [%rd]",
+        "add.s64 %rd, %rd, 8",
+    ]
+
+
+@machines
+def test_an_arrival_through_a_generic_address(device):
+    @pt.kernel(grid=1, block=32)
+    def arrive(Out: pt.Tensor((1,), pt.uint32)):
+        bar = pt.mbarrier(32, 2)
+        with pt.if_(pt.thread_rank() == 0):
+            ptx["mbarrier.init.b64"](bar[1], 32)
+        pt.cta_sync()
+        ptx["mbarrier.arrive.b64"](pt.reg(pt.uint64), bar[1])
+        with pt.while_(lambda: ~bar[1].test(0)):
+            pass
+        with pt.if_(pt.thread_rank() == 0):
+            Out[0] = 7
+
+    out = np.zeros(1, np.uint32)
+    arrive.launch(out, device=device)
+    assert out[0] == 7
+
+
 # --- messages -------------------------------------------------------------------------------------------------------
 MESSAGES = [
     (lambda k: pt.mbarrier(0), "pt.mbarrier: count is an integer from 1 to 1048575, not 0"),
@@ -266,6 +305,23 @@ MESSAGES = [
     (
         lambda k: pt.mbarrier(1)[0].expect_tx(1 << 20),
         "mbarrier.expect_tx: a phase counts up to 1048575 bytes, not 1048576",
+    ),
+    (
+        lambda k: pt.mbarrier(1, 4)[0:2],
+        "a stage of a pt.mbarrier is an integer or a run-time integer, not slice(0, 2, None)",
+    ),
+    (
+        lambda k: pt.mbarrier(1, 4)[1.0],
+        "a stage of a pt.mbarrier is an integer or a run-time integer, not 1.0",
+    ),
+    (lambda k: pt.mbarrier(1)[0].wait(2), "mbarrier.wait: phase is a parity, 0 or 1, not 2"),
+    (lambda k: pt.mbarrier(1)[0].wait(True), "mbarrier.wait: phase is a parity, 0 or 1, not True"),
+    (lambda k: pt.mbarrier(1)[0].test(pt.uint32(3)), "mbarrier.test: phase is a parity, 0 or 1, not 3"),
+    (lambda k: pt.directive("maxnreg", 0), "pt.directive: .maxnreg takes integers from 1, not 0"),
+    (lambda k: pt.directive("maxnreg", "64"), "pt.directive: .maxnreg takes integers from 1, not '64'"),
+    (
+        lambda k: pt.directive("pragma", 'a"b'),
+        "pt.directive: .pragma takes printable text without \", not 'a\"b'",
     ),
     (lambda k: pt.ring(0), "pt.ring: stages is a positive integer, not 0"),
     (lambda k: pt.ring(2, phase=2), "pt.ring: phase is 0 or 1, not 2"),

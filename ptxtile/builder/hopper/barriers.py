@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ptxtile.builder import convert, ranges, views
+from ptxtile.builder import addresses, convert, ranges, views
 from ptxtile.builder.control import branch
 from ptxtile.builder.hopper.cluster import remote
 from ptxtile.builder.parameters import alloc_shared
+from ptxtile.builder.storage import Memory
 from ptxtile.builder.tensors import Tensor
 from ptxtile.builder.values import current, home, move, scalar, where, word
 from ptxtile.dtypes import Scalar, bool_, uint32, uint64
@@ -52,6 +53,8 @@ class mbarrier:
             trace.instruction("mbarrier.init.shared::cta.b64", address, Integer(self.count))
 
     def __getitem__(self, stage: int | Scalar) -> Barrier:
+        if isinstance(stage, bool) or not isinstance(stage, (int, Scalar)):
+            raise OperandError(f"a stage of a pt.mbarrier is an integer or a run-time integer, not {stage!r}")
         if isinstance(stage, int) and not 0 <= stage < self.stages:
             raise OperandError(f"this pt.mbarrier has {self.stages} stages; there is no {stage}")
         return Barrier(self.storage, stage)
@@ -74,9 +77,12 @@ class Barrier:
     stage: int | Scalar
 
     def address(self, trace: Trace, space: str) -> Address:
-        """Its address in shared memory."""
-        self.storage.address(trace, space)  # OperandError for an instruction of another space
-        return self.storage.address_of(trace, views.coordinate(self.storage, self.stage))
+        """Its address in shared memory, or as a generic one. OperandError for an instruction of another space."""
+        if space:
+            self.storage.address(trace, space)
+        found = self.storage.address_of(trace, views.coordinate(self.storage, self.stage))
+        assert isinstance(self.storage.bound, Memory)
+        return found if space else addresses.generic(trace, self.storage.bound, found)
 
     def arrive(
         self, count: int | None = None, *, cta: object = None, scope: str | None = None, pred: object = None
@@ -122,7 +128,7 @@ class Barrier:
         """
         trace = current("mbarrier.wait")
         order = _order(trace, "wait", "acquire", scope)
-        parity = _word(trace, "wait", phase)
+        parity = _parity(trace, "wait", phase)
         address = self.address(trace, ".shared::cta")
         done = trace.value(bool_)
         again = trace.label("wait")
@@ -133,7 +139,7 @@ class Barrier:
     def test(self, phase: int | Scalar) -> Scalar:
         """Whether the phase of this parity is complete, a bool_: `mbarrier.test_wait.parity.shared::cta.b64`."""
         trace = current("mbarrier.test")
-        parity = _word(trace, "test", phase)
+        parity = _parity(trace, "test", phase)
         done = trace.value(bool_)
         address = self.address(trace, ".shared::cta")
         trace.instruction("mbarrier.test_wait.parity.shared::cta.b64", home(done), address, parity)
@@ -148,6 +154,13 @@ def _order(trace: Trace, use: str, word_: str, scope: str | None) -> str:
 
 def _word(trace: Trace, use: str, value: int | Scalar) -> Operand:
     return word(trace, scalar(trace, uint32, value, f"mbarrier.{use}"))
+
+
+def _parity(trace: Trace, use: str, phase: int | Scalar) -> Operand:
+    known = phase.value if isinstance(phase, Scalar) else phase
+    if known is not None and (isinstance(known, bool) or known not in (0, 1)):
+        raise OperandError(f"mbarrier.{use}: phase is a parity, 0 or 1, not {known!r}" + where(trace))
+    return _word(trace, use, phase)
 
 
 def _bytes(trace: Trace, use: str, nbytes: int | Scalar) -> Operand:

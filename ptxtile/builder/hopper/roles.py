@@ -107,6 +107,14 @@ def directive(name: str, *values: int | str) -> None:
         )
     if len(values) != due:
         raise TraceError(f"pt.directive: .{name} takes {due} values, not {len(values)}" + where(trace))
+    for value in values:
+        if name == "pragma":
+            if not isinstance(value, str) or not value.isascii() or not value.isprintable() or '"' in value:
+                raise OperandError(
+                    f'pt.directive: .pragma takes printable text without ", not {value!r}' + where(trace)
+                )
+        elif isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise OperandError(f"pt.directive: .{name} takes integers from 1, not {value!r}" + where(trace))
     trace.directives.append(Directive(name, values))
 
 
