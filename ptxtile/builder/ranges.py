@@ -33,6 +33,7 @@ __all__ = [
     "Known",
     "Wrapped",
     "atom",
+    "before_wrapping",
     "combine",
     "compare",
     "constant",
@@ -104,6 +105,18 @@ def unwrapped(what: Extent) -> Extent:
         if factor == 1 and len(monomial) == 1 and monomial[0].exact is not None:
             return monomial[0].exact
     return what
+
+
+def before_wrapping(what: Extent, dtype: DType) -> Extent:
+    """`what` with every result of `dtype` in it as it was before it wrapped: equal modulo 2 to the width of dtype."""
+    found = constant(what.constant)
+    for monomial, factor in what.terms.items():
+        part = constant(factor)
+        for each in monomial:
+            exact = each.exact if each.name == dtype.name else None
+            part = part.times(Extent({(each,): 1}, 0) if exact is None else before_wrapping(exact, dtype))
+        found = found.plus(part)
+    return found
 
 
 def combine(name: str, left: Known | None, right: Known | None, dtype: DType) -> Extent | Wrapped | None:

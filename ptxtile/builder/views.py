@@ -350,6 +350,11 @@ def _span(tensor: Tensor, dimension: int, part: slice) -> tuple[Extent, Extent]:
     if count.known is None:
         # start + length may wrap as a number, but then the region is not proven to lie in the tensor.
         count = ranges.unwrapped(stop).plus(start, -1)
+        if count.known is None and isinstance(part.start, Scalar) and type(part.start) is type(part.stop):
+            # So may a start that is written out twice: x * 16 : x * 16 + 16.
+            dtype = type(part.start)
+            ends = (ranges.before_wrapping(end, dtype) for end in (stop, start))
+            count = next(ends).plus(next(ends), -1)
     whole = start.known == 0 and count == size
     if count.known is None and not whole:
         raise LayoutError(

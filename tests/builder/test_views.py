@@ -194,6 +194,41 @@ def test_the_claims_of_a_region_are_what_must_be_proven():
     assert holds == [i + 3 <= 8 and 8 * i + 8 + 24 <= 64 for i in range(10)]
 
 
+def test_a_region_whose_start_is_written_out_twice():
+    """x * 16 may wrap, and is another value each time; the ends are 16 apart all the same."""
+
+    def body(k):
+        s = pt.alloc_shared((256,), pt.float32)
+        x, w = k.x, k.w
+        for made in (
+            s[x * 16 : x * 16 + 16],
+            s[(x + 1) * 16 : x * 16 + 32],
+            s[x * w * 2 : 2 * (x * w) + 16],
+        ):
+            assert made.static_shape == (16,)
+        for start, stop in ((x * 16, x * 16 + w), (x * 16, x * 8 + 16), (x * 16, k.i * 16 + 16)):
+            with pytest.raises(LayoutError, match="no length known"):
+                s[start:stop]
+
+    builder = pt.ModuleBuilder()
+    with builder.entry("k", {"x": pt.uint32, "w": pt.uint32, "i": pt.int32}, block=32) as k:
+        body(k)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_values_of_a_region_whose_start_is_written_out_twice(count):
+    @pt.kernel(grid=4, block=1)
+    def copy(A: pt.Tensor((64,), pt.uint32), B: pt.Tensor((64,), pt.uint32), n: pt.uint32):
+        r, i = pt.alloc_local((16, 1), pt.uint32), pt.block_idx("x")
+        with pt.if_(i < n):
+            pt.tile.apply("ld.global.b32", r, A[i * 16 : i * 16 + 16].view(16, 1))
+            pt.tile.apply("st.global.b32", B[i * 16 : i * 16 + 16].view(16, 1), r)
+
+    a, b = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
+    copy.launch(a, b, count, device="emulator")
+    assert (b[: 16 * count] == a[: 16 * count]).all() and (b[16 * count :] == 0).all()
+
+
 # --- what is refused ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("view", "text"),
