@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from ptxtile.errors import LayoutError
-from ptxtile.layout.axis import laneid, m, warpid
+from ptxtile.layout.axis import Axis, laneid, m, warpid
 from ptxtile.layout.iters import Iter
 from ptxtile.layout.layout import TileLayout
 from ptxtile.layout.notation import S
@@ -42,7 +42,7 @@ class Fragment:
 
 
 def _extents(shape: str) -> tuple[int, int, int]:
-    found = _SHAPE.fullmatch(shape)
+    found = _SHAPE.fullmatch(shape) if isinstance(shape, str) else None
     if found is None or int(found[1]) not in (8, 16) or found[2] != "8":
         raise LayoutError(
             f"a shape of mma is such as m16n8k16, with 8 or 16 rows and 8 columns, not {shape!r}"
@@ -73,7 +73,7 @@ def mma_a(shape: str, bits: int, sparse: bool = False, order: str = "row") -> Fr
     `sparse`: A without its zeros, half as wide. `order`: "col" only with the half-precision m8n8k4.
     LayoutError for a shape that no mma has.
     """
-    if (shape.lstrip("."), bits) == ("m8n8k4", 16):
+    if shape in ("m8n8k4", ".m8n8k4") and bits == 16:
         return _quad_pairs(f"mma_a('m8n8k4', 16, order={order!r})", order == "row")
     rows, _, k = _extents(shape)
     name = f"mma_a({shape.lstrip('.')!r}, {bits}{', sparse=True' if sparse else ''})"
@@ -82,7 +82,7 @@ def mma_a(shape: str, bits: int, sparse: bool = False, order: str = "row") -> Fr
 
 def mma_b(shape: str, bits: int, order: str = "col") -> Fragment:
     """B of mma as N rows of K: (8, words of K). `order`: "row" only with the half-precision m8n8k4."""
-    if (shape.lstrip("."), bits) == ("m8n8k4", 16):
+    if shape in ("m8n8k4", ".m8n8k4") and bits == 16:
         return _quad_pairs(f"mma_b('m8n8k4', 16, order={order!r})", order == "col")
     _, columns, k = _extents(shape)
     name = f"mma_b({shape.lstrip('.')!r}, {bits})"
@@ -168,10 +168,10 @@ def per_lane(name: str = "per_lane()") -> Fragment:
     return Fragment((_WORD,), S[_WORD : 1 @ laneid], name)
 
 
-def stacked(fragment: Fragment, *repeats: int, warps: int | None = None) -> TileLayout:
+def stacked(fragment: Fragment, *repeats: int, warps: int | None = None, axis: Axis = warpid) -> TileLayout:
     """The layout of a register tensor (*repeats, *fragment.shape): each repeat has registers of its own.
 
-    `warps`: a leading axis of that many warps, of the cta scope.
+    `warps`: a leading axis of that many warps, of the cta scope; of the warpgroup scope with `axis=wid_in_wg`.
     """
     if any(isinstance(extent, bool) or not isinstance(extent, int) or extent < 1 for extent in repeats):
         raise LayoutError(f"repeats are positive integers, not {repeats!r}")
@@ -181,5 +181,5 @@ def stacked(fragment: Fragment, *repeats: int, warps: int | None = None) -> Tile
         iters.insert(0, Iter(extent, step, m))
         step *= extent
     if warps is not None:
-        iters.insert(0, Iter(warps, 1, warpid))
+        iters.insert(0, Iter(warps, 1, axis))
     return TileLayout.from_iters(iters)

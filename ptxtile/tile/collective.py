@@ -133,6 +133,12 @@ def _owners(tables: Tables, group: Group, count: int, first: int, words: Words, 
             for at, word in words:
                 due = group.owners((*coordinate, word["laneid"])).get(axis)
                 value = part + sum(row[digit] for row, digit in zip(rows[first:], at))
+                if due is None and value != 0 and axis in ("warpid", "wid_in_wg"):
+                    own = "wid_in_wg" if axis == "warpid" else "warpid"
+                    return (
+                        f"owner axis {axis} does not fit: {group.scope} scope does not tell the executing warp's; "
+                        f"name its warps by {own}"
+                    )
                 if value != (due or 0) or (due is None and axis in ("TLane", "TCol")):
                     return (
                         f"incorrect {axis} owner: word {at} of the fragment belongs to {axis} {due or 0} and the "

@@ -207,6 +207,8 @@ def test_datapath_of_an_instruction():
     ("make", "text"),
     [
         (lambda: mma_a("m16n16k16", 16), "a shape of mma is such as m16n8k16, with 8 or 16 rows and 8 columns, not 'm16n16k16'"),
+        (lambda: mma_a(16, 16), "a shape of mma is such as m16n8k16, with 8 or 16 rows and 8 columns, not 16"),
+        (lambda: mma_c(16, 32), "a shape of mma is such as m16n8k16, with 8 or 16 rows and 8 columns, not 16"),
         (lambda: mma_a("m16n8k16", 6), "mma_a('m16n8k16', 6): elements have 1, 4, 8, 16, 32 or 64 bits, not 6"),
         (lambda: mma_b("m16n8k4", 16), "mma_b('m16n8k4', 16): a row of 4 elements of 16 bits does not fill four lanes' registers"),
         (lambda: mma_c("m16n8k16", 8), "mma_c('m16n8k16', 8): accumulators have 16, 32 or 64 bits"),

@@ -312,6 +312,27 @@ def test_a_source_that_the_sum_overwrites():
     )
 
 
+def test_warps_of_a_warpgroup_are_named_by_their_place_in_it():
+    def right(_):
+        d, a, b = (
+            pt.alloc_local(
+                (4, 1, 1, *each.shape), dtype, layout=stacked(each, 1, 1, warps=4, axis=pt.wid_in_wg)
+            )
+            for each, dtype in ((C, pt.float32), (A, pt.uint32), (B, pt.uint32))
+        )
+        tile.apply(F16, d, a, b, 0, scope="warpgroup")
+
+    def by_warpid(_):
+        d, a, b = operands(warps=4)
+        tile.apply(F16, d, a, b, 0, scope="warpgroup")
+
+    assert len(issues(right, 256)) == 1
+    assert message(failure(by_warpid, 256)) == (
+        f"{F16}: operand d: owner axis warpid does not fit: warpgroup scope does not tell the executing warp's; name its "
+        "warps by wid_in_wg"
+    )
+
+
 def test_metadata_repeats_with_a():
     sparse = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 
