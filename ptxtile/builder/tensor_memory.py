@@ -34,12 +34,12 @@ class tensor_memory:
 
     def __init__(self, columns: int, ctas: int = 1) -> None:
         trace = current("pt.tensor_memory")
-        if columns not in _COLUMNS or isinstance(columns, bool):
+        if not isinstance(columns, int) or columns not in _COLUMNS:
             raise OperandError(
                 f"pt.tensor_memory: columns are {', '.join(map(str, _COLUMNS))}, not {columns!r}"
                 + where(trace)
             )
-        if ctas not in (1, 2) or isinstance(ctas, bool):
+        if isinstance(ctas, bool) or not isinstance(ctas, int) or ctas not in (1, 2):
             raise OperandError(f"pt.tensor_memory: ctas= is 1 or 2, not {ctas!r}" + where(trace))
         self.columns = columns
         self.group = f".cta_group::{ctas}"

@@ -44,7 +44,7 @@ def shared_layout(shape: Sequence[int], dtype: object, swizzle: int = 128) -> La
     (MN-major), take the layout of the transposed shape and permute the tensor. LayoutError for a shape that does not
     fill whole spans.
     """
-    extents = tuple(shape)
+    extents = tuple(shape) if isinstance(shape, Sequence) else ()
     if len(extents) < 2 or not all(isinstance(part, int) and part > 0 for part in extents):
         raise LayoutError(f"a shared matrix has a shape (…, rows, columns), not {shape!r}")
     itemsize = dtype_of(dtype).itemsize

@@ -86,6 +86,8 @@ def metadata(call: Call, given: object, repeats: int, k: int) -> list[list[Opera
 
 def selectors(call: Call, k: int) -> list[int]:
     """selector= of each K repeat."""
+    if ".sp" not in call.form.modifiers and "selector" in call.parameters:
+        raise TileError(f"{call.form.spelling} has no metadata, so no selector=: it is of the sparse forms")
     value = call.parameters.get("selector", 0)
     found: list[int] = []
     for one in value if isinstance(value, (tuple, list)) else [value] * k:

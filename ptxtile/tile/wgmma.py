@@ -90,6 +90,8 @@ def issue(call: Call) -> None:
     if call.pred is not None or call.preserve_dst:
         raise TileError(f"{form.spelling} takes no pred=: all warps of the warpgroup execute it")
     shape = _shape(form)
+    if not shape.sparse and "sp_sel" in call.parameters:
+        raise TileError(f"{form.spelling} has no metadata, so no sp_sel=: it is of the sparse forms")
     d, a, b, *more = call.take(4 if shape.sparse else 3, _SPARSE_ORDER if shape.sparse else _ORDER)
     from_registers = isinstance(a, Tensor) and isinstance(a.bound, Registers)
     signature = next(s for s in form.signatures if (s.operands[1].kind == "vector") is from_registers)

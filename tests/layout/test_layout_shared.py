@@ -188,6 +188,7 @@ def test_messages_of_descriptors():
         ),
         ((8, 64), 16, "a swizzle spans 0, 32, 64, 128 bytes, not 16"),
         ((64,), 128, "a shared matrix has a shape (…, rows, columns), not (64,)"),
+        (64, 128, "a shared matrix has a shape (…, rows, columns), not 64"),
         ((8, 0), 128, "a shared matrix has a shape (…, rows, columns), not (8, 0)"),
     ],
 )

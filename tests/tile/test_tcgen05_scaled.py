@@ -358,6 +358,22 @@ def test_bad_metadata(body, text):
     assert wrong(body) == text
 
 
+def test_a_selector_without_metadata():
+    dense = "tcgen05.mma.cta_group::1.kind::f16"
+
+    def body(_):
+        tile.apply(
+            dense,
+            sums(memory()),
+            shared(128, 64),
+            shared(64, 64),
+            instruction_shape=(128, 64),
+            selector=0,
+        )
+
+    assert wrong(body) == f"{dense} has no metadata, so no selector=: it is of the sparse forms"
+
+
 def test_sparse_scale_factors_of_one_k_repeat():
     form = "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale"
 

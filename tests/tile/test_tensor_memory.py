@@ -313,6 +313,7 @@ def test_a_warp_that_is_not_known():
     ("make", "text"),
     [
         (lambda: pt.tensor_memory(48), "pt.tensor_memory: columns are 32, 64, 128, 256, 512, not 48"),
+        (lambda: pt.tensor_memory(32.0), "pt.tensor_memory: columns are 32, 64, 128, 256, 512, not 32.0"),
         (lambda: pt.tensor_memory(64, 3), "pt.tensor_memory: ctas= is 1 or 2, not 3"),
         (lambda: memory(32).tensor((128, 64), pt.float32, layout=datapath("D", 64)),
          "TileLayout(S[(128, 64) : (1 @ TLane, 1 @ TCol)]) reaches TCol 63, and there are 32"),

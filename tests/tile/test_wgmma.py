@@ -189,6 +189,10 @@ MESSAGES = [
         f"{HALF} has no parameter 'scale'; it has scale_d, scale_a, scale_b, sp_sel beside scope, pred, preserve_dst",
     ),
     (
+        lambda k: apply(HALF, accumulator(), shared(64, 64), shared(64, 64), sp_sel=1),
+        f"{HALF} has no metadata, so no sp_sel=: it is of the sparse forms",
+    ),
+    (
         lambda k: tile.apply(ptx[HALF], accumulator(), shared(64, 64), shared(64, 64)),
         f'{HALF} is done by a whole warpgroup: scope="warpgroup" with its 128 threads active',
     ),
