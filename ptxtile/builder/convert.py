@@ -37,7 +37,7 @@ from ptxtile.ir.operand import (
     Symbol,
     Vector,
 )
-from ptxtile.isa import bind, type_bits
+from ptxtile.isa import bind, check_literals, type_bits
 from ptxtile.isa.form import Form, Named, Operand as Slot, Shape, Signature
 
 if TYPE_CHECKING:
@@ -289,10 +289,20 @@ def emit(trace: Trace, form: Form, operands: tuple[object, ...], pred: object) -
         converted = [made.operand, *converted]  # type: ignore[list-item]
     words = [settle(trace, word) for word in converted]
     bound = bind(form, tuple(word.shape for word in words))
+    _check_literals(form, bound, words)
     trace.append(form, bound, words, guarded)
     if not makes and not named and all(isinstance(operand, Scalar) for operand in operands) and _plain(bound):
         trace.remember(form, tuple(map(type, operands)), bound)
     return result
+
+
+def _check_literals(form: Form, bound: Signature, words: Sequence[Operand]) -> None:
+    """OperandError, at the user's line, for an integer that the instruction has no room for."""
+    if any(type(word) is Integer for word in words):
+        try:
+            check_literals(form, bound, [word.value if type(word) is Integer else None for word in words])
+        except OperandError as error:
+            raise OperandError(f"{error}{location.quote(location.here())}") from None
 
 
 def _plain(signature: Signature) -> bool:

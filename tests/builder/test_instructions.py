@@ -242,3 +242,20 @@ def test_outside_a_trace():
         "add.f32 was called outside a trace: forms and run-time operations only have a meaning while a @pt.kernel is traced "
         "or inside a ModuleBuilder entry"
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (
+            lambda k: ptx["setmaxnreg.inc.sync.aligned.u32"](7),
+            "setmaxnreg.inc.sync.aligned.u32: operand 1 (imm_reg_count) is 7, but must be 24 to 256",
+        ),
+        (
+            lambda k: ptx["setmaxnreg.inc.sync.aligned.u32"](25),
+            "setmaxnreg.inc.sync.aligned.u32: operand 1 (imm_reg_count) is 25, but must be a multiple of 8",
+        ),
+    ],
+)
+def test_integers_that_the_instruction_has_no_room_for(body, text):
+    assert message(failure(body, params=PARAMS), __file__) == text
