@@ -99,7 +99,7 @@ def store_bytes(program: Program, site: Site) -> Control:
     sources = [reader(program, site, part, ".b32") for part in parts]
     group, place = LANE // 4, LANE % 4
     row = np.stack([8 * i + 2 * place + j % 2 for i in range(count) for j in range(4)], axis=1)
-    byte = np.stack([group + j // 2 * 8 for i in range(count) for j in range(4)], axis=1).astype(np.uint64)
+    byte = np.stack([group + j // 2 * 8 for _ in range(count) for j in range(4)], axis=1).astype(np.uint64)
 
     def compute(laid: list[Bits]) -> list[Bits]:
         found = laid[0][:, row] + byte

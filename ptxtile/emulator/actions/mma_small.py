@@ -167,7 +167,8 @@ def _lost(plan: Plan, shadows: _Sources) -> Marks:
     rows = np.any(factor_matrix(shadows.a, 16, plan.bits) != 0, axis=2)
     columns = np.any(factor_matrix(shadows.b, 8, plan.bits) != 0, axis=2)
     marks: Marks = rows[:, :, None] | columns[:, None, :]
-    marks = marks | (sum_matrix(shadows.c, 16, bits_of(plan.types[3])) != 0)
+    summed: Marks = sum_matrix(shadows.c, 16, bits_of(plan.types[3])) != 0
+    marks = marks | summed
     if shadows.metadata is not None:
         marks = marks | np.any(shadows.metadata != 0, axis=1)[:, None, None]
     for words, byte, thread in shadows.scales:

@@ -17,7 +17,7 @@ from ptxtile.emulator.actions.access import space_of
 from ptxtile.emulator.actions.bulk import cta_of, named
 from ptxtile.emulator.lanes import Lanes
 from ptxtile.emulator.mbarrier import MBarrier, Misuse
-from ptxtile.emulator.memory import Offsets
+from ptxtile.emulator.memory import Addresses, Offsets
 from ptxtile.emulator.operands import address_reader, reader
 from ptxtile.emulator.ordering import Claims
 from ptxtile.emulator.program import Program, Site
@@ -107,7 +107,7 @@ def _barriers(lanes: Lanes, space: str, address: Bits, mask: int | None) -> list
     within = np.uint64((1 << windows.RANK_SHIFT) - 1)
     ranks = [None] if mask is None else [rank for rank in range(16) if mask >> rank & 1]
     for rank in ranks:
-        place = address
+        place: Addresses = address
         if rank is not None:
             if rank >= wave.cluster_size:
                 text = f"out of bounds: an arrival at CTA {rank} of a cluster of {wave.cluster_size}"
