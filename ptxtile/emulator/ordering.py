@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Flags = NDArray[np.bool_]
 Claims = dict[tuple[str, int], int]
 
-FENCED = "~"
-"""Before the kind of a claim: what a proxy fence has made visible to the asynchronous proxy."""
+FENCED = {"shared": "~", "global": "^"}
+"""Before the kind of a claim, by state space: what a proxy fence has made visible to the asynchronous proxy there."""
 MOST_IN_TURN = 512
 """Threads that update one place in one instruction and are still ordered one by one."""
 CLAIM_SETS = 2048
@@ -267,14 +267,16 @@ class Ordering:
             if release:
                 self.fenced[thread] = (self._snapshot(thread), scope)
 
-    def proxy_fence(self, threads: Threads) -> None:
-        """fence.proxy.async: all that these threads did and know of is visible to the asynchronous proxy."""
+    def proxy_fence(self, threads: Threads, spaces: tuple[str, ...]) -> None:
+        """fence.proxy.async: what these threads did and know of is visible to the asynchronous proxy, in these spaces."""
         self.now += 1
         wave = self.wave
         known = self.known[threads]
         for number in np.unique(known).tolist():
             members = threads[known == number]
-            claims = {key: time for key, time in self.claims[number].items() if key[0][0] != FENCED}
+            claims = {
+                key: time for key, time in self.claims[number].items() if key[0][0] not in FENCED.values()
+            }
             for warp in np.unique(wave.warp[members]).tolist():
                 cta = warp // wave.warps
                 own: Claims = {
@@ -285,16 +287,18 @@ class Ordering:
                 }
                 claims = union(claims, own)
             claims = union(claims, self._those(members, self.now))
-            self.learn(members, {(FENCED + kind, who): time for (kind, who), time in claims.items()})
+            for mark in (FENCED[space] for space in spaces):
+                self.learn(members, {(mark + kind, who): time for (kind, who), time in claims.items()})
 
-    def fenced_for(self, thread: int, other: int, time: int) -> bool:
-        """Whether a proxy fence that `thread` knows of came after what `other` did at `time`."""
+    def fenced_for(self, thread: int, other: int, time: int, space: str) -> bool:
+        """Whether a proxy fence for a space that `thread` knows of came after what `other` did there at `time`."""
+        mark = FENCED[space]
         claims = self.claims[int(self.known[thread])]
         cta, tid = divmod(other, self.block)
         return (
-            claims.get((FENCED + "thread", other), 0) >= time
-            or claims.get((FENCED + "warp", cta * self.wave.warps + tid // 32), 0) >= time
-            or claims.get((FENCED + "cta", cta), 0) >= time
+            claims.get((mark + "thread", other), 0) >= time
+            or claims.get((mark + "warp", cta * self.wave.warps + tid // 32), 0) >= time
+            or claims.get((mark + "cta", cta), 0) >= time
         )
 
     def exchange(self, part: Part, strength: Strength) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator.lanes import Lanes, Threads
 from ptxtile.emulator.memory import Offsets, Store
-from ptxtile.emulator.ordering import AGENT, IN_FLIGHT, SCOPES, WEAK, Claims
+from ptxtile.emulator.ordering import AGENT, FENCED, IN_FLIGHT, SCOPES, WEAK, Claims
 from ptxtile.emulator.program import Site
 from ptxtile.emulator.races import MANY, NOBODY, Event, Races
 from ptxtile.emulator.report import at_line, fault
@@ -108,7 +108,13 @@ class Proxies:
         self.ordering.now += 1
         granules = np.unique(offsets >> 2)
         fine = granules if races.grain == 4 else self._finer(granules, races.grain)
-        self._check(actor, races.writes.event(fine[races.writes.owner[fine] != NOBODY]), "reads", "wrote")
+        self._check(
+            actor,
+            races.writes.event(fine[races.writes.owner[fine] != NOBODY]),
+            "reads",
+            "wrote",
+            space=self._space(store),
+        )
         number = self.sanitizer.site_number(actor.lanes.step.site)
         thread = int(self.ordering.id[actor.lanes.threads[actor.position]])
         first, last = int(granules[0]), int(granules[-1])
@@ -148,15 +154,14 @@ class Proxies:
         granules = np.unique(
             np.concatenate([(offsets + i) // races.grain for i in range(0, unit, races.grain)])
         )
-        self._check(
-            actor, races.writes.event(granules[races.writes.owner[granules] != NOBODY]), "writes", "wrote"
-        )
+        written = races.writes.event(granules[races.writes.owner[granules] != NOBODY])
+        self._check(actor, written, "writes", "wrote", space=self._space(store))
         readers = races.reads.owner[granules]
         single = granules[(readers != NOBODY) & (readers != MANY)]
-        self._check(actor, races.reads.event(single), "writes", "read", fenced=False)
+        self._check(actor, races.reads.event(single), "writes", "read")
         if (readers == MANY).any():
             log = races.readers(granules[readers == MANY])
-            self._check(actor, log, "writes", "read", fenced=False)
+            self._check(actor, log, "writes", "read")
         places = granules * races.grain
         self.overwrite(store, places, races.grain, actor.lanes, actor.threads, actor.position, actor.agent)
         site = self.sanitizer.site_number(actor.lanes.step.site)
@@ -225,8 +230,8 @@ class Proxies:
             if len(hit) == len(reading.granules):
                 del self.readings[key]
 
-    def _check(self, actor: Actor, event: Event, verb: str, did: str, fenced: bool = True) -> None:
-        """Stop unless all these accesses are past, and those of the generic proxy are fenced."""
+    def _check(self, actor: Actor, event: Event, verb: str, did: str, space: str | None = None) -> None:
+        """Stop unless all these accesses are past, and, given a space, those of the generic proxy are fenced there."""
         if actor.atomic:
             event = event.at(np.flatnonzero(event.strength < ATOMIC))
         if self.pipes:
@@ -241,15 +246,18 @@ class Proxies:
             known = self.ordering.knows(mine, event.thread, event.time)
             if not known.all():
                 self._refuse(actor, event, int(np.flatnonzero(~known)[0]), verb, did)
-        if not fenced or not actor.proxied:
+        if space is None or not actor.proxied:
             return
         for which, (other, time) in enumerate(zip(event.thread.tolist(), event.time.tolist())):
-            if other < AGENT and not self.ordering.fenced_for(int(actor.threads[0]), other, time):
+            if other < AGENT and not self.ordering.fenced_for(int(actor.threads[0]), other, time, space):
                 site = self.sanitizer.sites[int(event.site[which])]
                 text = (
                     f"proxy: asynchronous work {verb} what a thread {did} without a fence.proxy.async "
                     "between the two"
                 )
+                elsewhere = next(each for each in FENCED if each != space)
+                if self.ordering.fenced_for(int(actor.threads[0]), other, time, elsewhere):
+                    text += f" that covers {space} memory"
                 fact = f"{self._name(other)} {did} it at {at_line(site)}"
                 raise fault("proxy", text, actor.lanes, actor.position, fact)
 
@@ -275,6 +283,10 @@ class Proxies:
         from ptxtile.emulator.machine import name_thread
 
         return name_thread(self.sanitizer.machine.launch, thread % AGENT)
+
+    def _space(self, store: Store) -> str:
+        """Which proxy fences count for this store."""
+        return "shared" if store is self.sanitizer.wave.spaces.shared else "global"
 
     def _races(self, store: Store, unit: int) -> Races | None:
         return self.sanitizer.races_of(store, unit)

@@ -86,6 +86,29 @@ def test_shared_to_global(run, fail):
     run(body + read_only + "@%p1 st.shared.b32 [%r2], 0;\n", [a, b])
 
 
+def test_a_proxy_fence_covers_the_space_it_names(run, fail):
+    a, b = arrays()
+    body = START + (
+        "st.shared.b32 [%r5], 5;\nfence.proxy.async;\nbar.sync 0;\n"
+        "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r2], 128;\n"
+    )
+    for right in (".shared::cta", ".shared::cluster"):
+        run(body.replace("proxy.async", "proxy.async" + right) + COMMIT, [a, b])
+    error = fail(body.replace("proxy.async", "proxy.async.global") + COMMIT, [a, b])
+    assert error.kind == "proxy"
+    assert (
+        str(error)
+        .splitlines()[0]
+        .endswith("without a fence.proxy.async between the two that covers shared memory")
+    )
+    body = (
+        START + INIT + "@%p1 st.global.b32 [%rd1], 7;\nfence.proxy.async.global;\n" + TO_SHARED + WAIT + READ
+    )
+    run(body, [a, b])
+    error = fail(body.replace("proxy.async.global", "proxy.async.shared::cta"), [a, b])
+    assert error.kind == "proxy"
+
+
 @pytest.mark.parametrize(("operation", "due"), [("add", 105), ("max", 100), ("min", 5), ("xor", 97)])
 def test_a_reduction_into_global_memory(run, operation, due):
     a, b = arrays()

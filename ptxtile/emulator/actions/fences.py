@@ -21,7 +21,7 @@ def fence(program: Program, site: Site) -> Run:
     if ".mbarrier_init" in modifiers:
         return _mbarrier_init
     if any(modifier.startswith(".proxy::async") for modifier in modifiers) or ".async" in modifiers[1:2]:
-        return _proxy_async
+        return _proxy_async(modifiers)
     if any(modifier.startswith(".proxy") for modifier in modifiers):
         return lambda lanes: None
     level = next((LEVELS[modifier] for modifier in modifiers if modifier in LEVELS), ".sys")
@@ -36,12 +36,21 @@ def fence(program: Program, site: Site) -> Run:
     return run
 
 
-def _proxy_async(lanes: Lanes) -> None:
-    """What these threads did is visible to the asynchronous proxy."""
-    ordering = lanes.wave.machine.ordering
-    if ordering is not None and lanes.count:
-        ordering.proxy_fence(lanes.threads)
-        lanes.wave.mbarriers.show(lanes.threads)
+def _proxy_async(modifiers: tuple[str, ...]) -> Run:
+    """What these threads did is visible to the asynchronous proxy, in the state space that is named, or in all."""
+    if any("shared::" in modifier for modifier in modifiers):
+        spaces: tuple[str, ...] = ("shared",)
+    else:
+        spaces = ("global",) if ".global" in modifiers else ("shared", "global")
+
+    def run(lanes: Lanes) -> None:
+        ordering = lanes.wave.machine.ordering
+        if ordering is not None and lanes.count:
+            ordering.proxy_fence(lanes.threads, spaces)
+            if "shared" in spaces:
+                lanes.wave.mbarriers.show(lanes.threads)
+
+    return run
 
 
 def _mbarrier_init(lanes: Lanes) -> None:
