@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.module import Block, Function, Module
@@ -10,12 +10,26 @@ from ptxtile.ir.operand import Arguments, Label, Symbol
 
 POLLS = frozenset({"atom", "mbarrier", "nanosleep", "clusterlaunchcontrol", "red"})
 STRONG = frozenset({".volatile", ".relaxed", ".acquire", ".mmio"})
+UNCOUNTED = frozenset(
+    {"ld", "setp", "bra", "mov", "and", "or", "not", "cvt", "cvta", "selp", "fence", "membar", "bar"}
+)
+"""What a loop is made of that goes on until memory changes: nothing here counts."""
+OWN = frozenset({".param", ".const", ".local"})
 
 
 def looks(instruction: Instruction) -> bool:
     """Whether an instruction by itself may show that another thread has done something."""
     opcode = instruction.form.spelling.partition(".")[0]
     return opcode in POLLS or (opcode == "ld" and not STRONG.isdisjoint(instruction.form.modifiers))
+
+
+def spins(body: Sequence[Instruction]) -> bool:
+    """Whether a loop of these instructions waits for what an ordinary load shows: a mistake that is to be found."""
+    opcodes = [instruction.form.spelling.partition(".")[0] for instruction in body]
+    return UNCOUNTED.issuperset(opcodes) and any(
+        code == "ld" and OWN.isdisjoint(instruction.form.modifiers)
+        for code, instruction in zip(opcodes, body)
+    )
 
 
 def calls(instruction: Instruction) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ptxtile.emulator import windows
 from ptxtile.emulator.flow import Flow, analyse
 from ptxtile.emulator.placement import Place, SharedLayout, align_up, alignment_of, numbered, size_of
-from ptxtile.emulator.polling import calls, looking, looks
+from ptxtile.emulator.polling import calls, looking, looks, spins
 from ptxtile.errors import EmulatorError
 from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.module import (
@@ -289,8 +289,18 @@ class _Flattener:
             flow.loops[site.number]
             for site in self.sites
             if looks(site.instruction) or calls(site.instruction) in looked
-        } - {0}
+        }
+        polling |= {flow.loops[site.number] for site in self.sites if self._spins(site, successors)}
+        polling -= {0}
         return flow, tuple(loop if loop in polling else 0 for loop in flow.loops[:count])
+
+    def _spins(self, site: Site, successors: list[tuple[int, ...]]) -> bool:
+        """Whether this is the backward branch of a loop that waits with ordinary loads."""
+        if site.opcode != "bra":
+            return False
+        first = min(successors[site.number], default=site.number + 1)
+        body = [each.instruction for each in self.sites[first : site.number + 1]]
+        return bool(body) and spins(body)
 
 
 def branch_targets(site: Site) -> tuple[int, ...]:

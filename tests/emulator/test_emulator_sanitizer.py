@@ -230,6 +230,15 @@ def test_waiting_for_what_never_comes(fail):
     )
 
 
+@pytest.mark.parametrize("store", ["st.global.b32 [%rd1], 1;", RELEASE])
+def test_waiting_with_an_ordinary_load(fail, store):
+    """Nothing in the loop counts, so it waits for another thread: that one goes on, and the two race."""
+    body = MESSAGE.replace("LOAD", "ld.global.b32 %r2, [%rd1];").replace("AFTER", "").replace("STORE", store)
+    assert fail(body, [np.zeros(1, np.uint32), np.zeros(2, np.uint32)], grid=2, block=1).kind == "race"
+    never = MESSAGE.replace("LOAD", "ld.global.b32 %r2, [%rd1];").replace("AFTER", "").replace("STORE", "")
+    assert fail(never, [np.zeros(1, np.uint32), np.zeros(2, np.uint32)], grid=2, block=1).kind == "deadlock"
+
+
 def test_waiting_for_a_cta_that_finds_no_room(fail, monkeypatch):
     """A device does not start the whole of a large grid at once, and neither does the emulator."""
     body = MESSAGE.replace("LOAD", ACQUIRE).replace("AFTER", "").replace("STORE", RELEASE)
