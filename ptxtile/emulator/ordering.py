@@ -268,7 +268,7 @@ class Ordering:
                 self.fenced[thread] = (self._snapshot(thread), scope)
 
     def proxy_fence(self, threads: Threads, spaces: tuple[str, ...]) -> None:
-        """fence.proxy.async: what these threads did and know of is visible to the asynchronous proxy, in these spaces."""
+        """fence.proxy.async: what these threads did and know of is visible to the asynchronous proxy there."""
         self.now += 1
         wave = self.wave
         known = self.known[threads]
