@@ -36,6 +36,9 @@ def place_arrays(memory: Memory, given: Sequence[Argument], function: Function) 
     copies: list[Copy | None] = [None] * len(arguments)
     for number, (argument, parameter) in enumerate(zip(arguments, function.parameters)):
         mapped = isinstance(given[number], Mapped)
+        if isinstance(argument, np.ndarray) and argument.dtype.hasobject:
+            text = f"{_title(number, parameter)} is an array of Python objects; a kernel takes numbers"
+            raise EmulatorError(text, kind="launch")
         if isinstance(argument, np.ndarray) and (mapped or not parameter.shape) and argument.ndim:
             if argument.flags.c_contiguous:
                 start = argument.__array_interface__["data"][0]

@@ -20,6 +20,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Union
 
+import numpy as np
+
 from ptxtile import location
 from ptxtile.emulator.moment import Moment
 from ptxtile.errors import EmulatorError
@@ -105,6 +107,8 @@ def tracing(
     """
     if callback is None and breakpoints is None:
         raise EmulatorError("tracing takes a callback, or breakpoints to stop at", kind="launch")
+    if isinstance(breakpoints, (str, int, np.integer)):
+        raise EmulatorError(f"breakpoints= takes a list, such as [{breakpoints!r}]", kind="launch")
     lines: set[int] = set()
     places: list[tuple[str, int]] = []
     for each in breakpoints or ():
@@ -122,8 +126,8 @@ def tracing(
 
 
 def _place(given: Breakpoint) -> int | tuple[str, int]:
-    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
-        return given
+    if isinstance(given, (int, np.integer)) and not isinstance(given, bool) and given > 0:
+        return int(given)
     if isinstance(given, str):
         file, _, number = given.rpartition(":")
         if file and number.isdigit() and int(number):

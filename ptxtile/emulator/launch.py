@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Union
-
-import numpy as np
 
 from ptxtile.emulator import windows
 from ptxtile.emulator.arguments import Argument, pack, place_arrays, take_back
@@ -174,6 +173,8 @@ _SEEN = 16
 
 def _ready(module: Module | str) -> tuple[Program, dict[str, Decoded]]:
     """The program of a module and its decoded entries; the last few are kept, since kernels are launched again."""
+    if not isinstance(module, (Module, str)):
+        raise EmulatorError(f"a module is PTX text or a Module, not {type(module).__name__}", kind="launch")
     key: object = module if isinstance(module, str) else id(module)
     found = _seen.get(key)
     if found is None:
@@ -186,7 +187,10 @@ def _ready(module: Module | str) -> tuple[Program, dict[str, Decoded]]:
 
 def _extent(what: str, size: Size, empty: bool = False) -> Extent:
     """One, two or three numbers as (x, y, z)."""
-    numbers = [int(size)] if isinstance(size, (int, np.integer)) else [int(n) for n in size]
+    try:
+        numbers = [operator.index(n) for n in (size if isinstance(size, Iterable) else [size])]
+    except TypeError:
+        numbers = []
     if not 1 <= len(numbers) <= 3 or any(n < (0 if empty else 1) for n in numbers):
         raise EmulatorError(f"{what} must be one to three positive numbers, not {size!r}", kind="launch")
     numbers += [1] * (3 - len(numbers))
@@ -220,13 +224,17 @@ def _check(launched: Launch) -> None:
             raise EmulatorError(
                 f"the entry allows at most {most} threads a CTA, not {threads}", kind="launch"
             )
+    if launched.dynamic_shared < 0:
+        raise EmulatorError(f"dynamic_shared is {launched.dynamic_shared}, below 0", kind="launch")
     shared = launched.program.static_bytes + launched.dynamic_shared
-    if launched.dynamic_shared < 0 or shared > windows.SHARED_LIMIT:
+    if shared > windows.SHARED_LIMIT:
         raise EmulatorError(
             f"{shared} bytes of shared memory; {windows.SHARED_LIMIT} is the most", kind="launch"
         )
     size = launched.cluster[0] * launched.cluster[1] * launched.cluster[2]
-    if size > MOST_CLUSTER or any(g % c for g, c in zip(launched.grid, launched.cluster)):
+    if size > MOST_CLUSTER:
+        raise EmulatorError(f"a cluster of {size} CTAs; {MOST_CLUSTER} is the most", kind="launch")
+    if any(g % c for g, c in zip(launched.grid, launched.cluster)):
         raise EmulatorError(
             f"a cluster of {launched.cluster} does not divide a grid of {launched.grid}", kind="launch"
         )

@@ -179,3 +179,10 @@ def test_the_example_of_the_documents(capsys):
     assert capsys.readouterr().out == (
         "line 9: bar.sync 0  [thread (0, 0, 0) of CTA (0, 0, 0) and 3 more]\n[[0 1 2 3]]\n[[0 1 2 3]]\n"
     )
+
+
+@pytest.mark.parametrize("given", [9, "kernel.py:30"])
+def test_breakpoints_are_a_list(given):
+    with pytest.raises(pt.EmulatorError) as caught, pt.emulator.tracing(print, breakpoints=given):
+        pass
+    assert str(caught.value) == f"breakpoints= takes a list, such as [{given!r}]"

@@ -283,11 +283,29 @@ def test_arguments_that_do_not_fit(fail, position, value, text):
         ({"block": (64, 32)}, "a CTA of 2048 threads; 1024 is the most"),
         ({"dynamic_shared": 300000}, "300000 bytes of shared memory; 232448 is the most"),
         ({"grid": 3, "cluster": 2}, "a cluster of (2, 1, 1) does not divide a grid of (3, 1, 1)"),
+        ({"dynamic_shared": -4}, "dynamic_shared is -4, below 0"),
+        ({"grid": 17, "cluster": 17}, "cluster.x is 17; 16 is the most"),
+        ({"grid": (4, 8), "cluster": (4, 8)}, "a cluster of 32 CTAs; 16 is the most"),
+        ({"grid": 1.0}, "grid must be one to three positive numbers, not 1.0"),
+        ({"block": "32"}, "block must be one to three positive numbers, not '32'"),
         ({"grid": (1, 2, 3, 4)}, "grid must be one to three positive numbers, not (1, 2, 3, 4)"),
     ],
 )
 def test_launches_that_a_device_would_refuse(fail, options, text):
     assert str(fail("", [], **options)) == text
+
+
+@pytest.mark.parametrize("module", [None, b".version 8.0"])
+def test_what_is_no_module(module):
+    from ptxtile.emulator import EmulatorError, launch
+
+    with pytest.raises(EmulatorError, match="a module is PTX text or a Module, not "):
+        launch(module, "k", 1, 1, [])
+
+
+def test_an_array_of_objects(fail):
+    error = fail("", [np.array([None])])
+    assert (error.kind, "an array of Python objects" in str(error)) == ("launch", True)
 
 
 def test_names_and_counts_that_do_not_fit():
