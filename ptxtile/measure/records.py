@@ -19,7 +19,8 @@ A line is one object:
     saturates    the fewest warps that reach 95% of `rate`
     independent  chains a thread in `rates`
     rate_sass    mnemonics of one step of an independent chain
-    issue        instructions of warps per clock per SM at `rate`, links included
+    issue        instructions of warps per clock per SM at `rate`, links included; null where `rate_sass` branches, as
+                 not all that is listed is then run
     flop         floating point (or integer) operations per clock per SM, of matrix forms
     scenario, form, axis, at    of a point of a scenario: its scenario, the spelling that is timed, the axis, the place
     unit         what `rate` is of: "results", or a scenario's own ("B", "FLOP", "atomics", "instructions")
@@ -140,6 +141,7 @@ def _throughput(case: Case, times: Mapping[str, Sequence[Sequence[int]]], limit:
     best = max(rates, key=lambda warps: rates[warps])
     enough = min(int(warps) for warps in rates if rates[warps] >= _SATURATED * rates[best])
     work = operations(case.spelling)
+    branches = any(name.startswith(("BRA", "CALL")) for name in case.independent.sass)
     return {
         "rate": rates[best],
         "rate_spread": spreads[best],
@@ -149,7 +151,7 @@ def _throughput(case: Case, times: Mapping[str, Sequence[Sequence[int]]], limit:
         "saturates": enough,
         "independent": case.independent.chains,
         "rate_sass": case.independent.sass,
-        "issue": round(sum(case.independent.sass.values()) * rates[best] / 32, 3),
+        "issue": None if branches else round(sum(case.independent.sass.values()) * rates[best] / 32, 3),
         "flop": round(rates[best] / 32 * work, 1) if work else None,
     }
 
@@ -239,7 +241,13 @@ def read(path: Path) -> Iterator[Record]:
     """
     names = {each.name for each in fields(Record)}
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        raw = json.loads(line)
+        try:
+            raw = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}:{number}: no JSON: {error}") from None
         if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
             raise ValueError(f"{path}:{number}: no record of schema {SCHEMA}")
-        yield Record(**{name: value for name, value in raw.items() if name in names})
+        try:
+            yield Record(**{name: value for name, value in raw.items() if name in names})
+        except TypeError as error:
+            raise ValueError(f"{path}:{number}: no record: {error}") from None

@@ -97,3 +97,22 @@ def test_a_prepared_folder_comes_back_as_it_went(prepared: Path) -> None:
     assert (first.name, second.skipped) == ("batch-000", {"bra": "it branches"})
     assert second.cases[1].dependent == Rate("k1_0", "k1_1", 10, 1, 2, {"FFMA": 1.0})
     assert b".entry k0_0()" in image_of(second, prepared)
+
+
+def test_instructions_behind_a_branch_are_not_counted_as_issued() -> None:
+    """A routine's call that is jumped over stands in the SASS, and was not run: no issue rate is claimed."""
+    where = Conditions("a GPU", "13.0", "nvJitLink 13.0", "sm_90a")
+    for sass, issue in (({"FFMA": 2.0}, 2.0), ({"FFMA": 1.0, "BRA": 1.0, "CALL.ABS.NOINC": 1.0}, None)):
+        rate = Rate("k_0", "k_1", 10, 1, 2, sass)
+        case = Case("sqrt.rn.f32", "float", "direct", (), (), None, rate)
+        record = build(case, {"independent": {"1": [[20, 20, 20], [660, 660, 660]]}}, {}, where)
+        assert (record.rate, record.issue) == (1.0, 0.062 if issue else None)
+
+
+def test_lines_that_are_no_records(tmp_path: Path) -> None:
+    """The file and the line stand in the message."""
+    path = tmp_path / "a.jsonl"
+    for line, said in (("{", "no JSON"), ('{"schema": 1, "spelling": "x"}', "no record")):
+        path.write_text(line + "\n")
+        with pytest.raises(ValueError, match=rf"a\.jsonl:1: {said}"):
+            list(read(path))
