@@ -22,7 +22,7 @@ from ptxtile.measure.values import immediate, offset, pattern_of, rotation
 if TYPE_CHECKING:
     from ptxtile.isa import Form, Operand, Signature
 
-__all__ = ["Shape", "entry", "link_of", "step_text"]
+__all__ = ["Shape", "bare", "entry", "link_of", "step_text"]
 
 _PARAMETERS = ".param .u64 out, .param .u64 in, .param .u64 cells, .param .u32 trips, .param .u32 passes"
 _CARRY_IN = frozenset(["addc", "subc", "madc"])
@@ -51,8 +51,9 @@ def link_of(form: Form | None, way: Way, name: str = "") -> Link | None:
 class _Writer:
     """One kernel: registers, the lines that fill them, the lines of a step."""
 
-    def __init__(self, form: Form | None, way: Way, name: str) -> None:
+    def __init__(self, form: Form | None, way: Way, name: str, fresh: bool = False) -> None:
         self.form, self.way = form, way
+        self.unshared = fresh
         self.signature: Signature | None = form.signatures[way.signature] if form else None
         self.link = link_of(form, way, name)
         self.carrier = name.rpartition(".")[2]
@@ -81,7 +82,7 @@ class _Writer:
         return name
 
     def constant(self, carrier: str, pattern: str, turn: int) -> str:
-        key = (carrier, pattern, turn % rotation(carrier, 1))
+        key = (carrier, pattern, len(self.constants) if self.unshared else turn % rotation(carrier, 1))
         if key not in self.constants:
             self.constants[key] = self.loaded(carrier, pattern, key[2])
         return self.constants[key]
@@ -95,9 +96,10 @@ class _Writer:
         turns = rotation(carrier, operand.length)
         names = []
         for element in range(operand.length):
-            key = (carrier, f"{operand.name}:{pattern}:{element}", turn % turns)
+            number = len(self.constants) if self.unshared else turn % turns
+            key = (carrier, f"{operand.name}:{pattern}:{element}", number)
             if key not in self.constants:
-                self.constants[key] = self.loaded(carrier, pattern, key[2] + element * turns)
+                self.constants[key] = self.loaded(carrier, pattern, number + element * turns)
             names.append(self.constants[key])
         return tuple(names)
 
@@ -242,9 +244,22 @@ def step_text(form: Form | None, way: Way, link_name: str = "") -> tuple[str, ..
     return tuple(_Chain(writer, 0).step(0))
 
 
-def entry(name: str, form: Form | None, way: Way, shape: Shape, link_name: str = "") -> str:
-    """One timed kernel. `form` None measures the link `link_name` alone."""
-    writer = _Writer(form, way, link_name)
+def bare(name: str, form: Form, way: Way, chains: int) -> str:
+    """A kernel that is not timed: one step of each chain, no loop, and every operand read from memory for itself.
+
+    Nothing in it can be hoisted, computed once or merged with a neighbour, so that two of them with different numbers
+    of chains show the instructions that the form needs.
+    """
+    text = entry(name, form, way, Shape(chains, 1), fresh=True)
+    text = text.replace("ld.global.", "ld.volatile.global.")
+    return text.replace("@%again bra LOOP;\n", "").replace("@%again bra PASS;\n", "")
+
+
+def entry(
+    name: str, form: Form | None, way: Way, shape: Shape, link_name: str = "", *, fresh: bool = False
+) -> str:
+    """One timed kernel. `form` None measures the link `link_name` alone; `fresh` lets no two steps share an operand."""
+    writer = _Writer(form, way, link_name, fresh)
     chains = [_Chain(writer, number) for number in range(shape.chains)]
     body = [line for turn in range(shape.unroll) for chain in chains for line in chain.step(turn)]
     sink: list[str] = []

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ptxtile.measure import memory, sass
 from ptxtile.measure.assembling import Code, Part, assemble, assembler, module_of, version_of
 from ptxtile.measure.chain import Way, candidates, find, refusal
-from ptxtile.measure.kernel import Shape, entry, link_of, step_text
+from ptxtile.measure.kernel import Shape, bare, entry, link_of, step_text
 from ptxtile.measure.links import DECLARED, words
 from ptxtile.measure.plan import Batch, Case, Rate, store
 from ptxtile.measure.scenarios import find as scenario, is_scenario
@@ -29,7 +29,8 @@ __all__ = ["LINKS", "prepare_batch", "source"]
 
 LINKS = tuple(f"link.opaque.{carrier}" for carrier in ("b16", "b32", "f32", "b64", "f64"))
 _WAYS = 8
-_PROBE = (4, 8)
+_PROBE = (8, 24)
+_BARE = (2, 6)
 _CHASED = 32
 """Turns of a chase's loop: enough to meet lines of the second-level cache at all distances."""
 
@@ -42,6 +43,8 @@ class _Try:
     spelling: str
     form: Form | None
     way: Way
+    alone: Mapping[str, float] = field(default_factory=dict)
+    """Kinds of instructions that the form needs where nothing is shared; empty if that is not looked at."""
 
 
 def _entries(each: _Try, name: str, shapes: Sequence[Shape]) -> str:
@@ -77,6 +80,45 @@ def _own(each: _Try, proof: dict[str, float]) -> dict[str, float] | str:
     return proof
 
 
+def _checked(each: _Try) -> bool:
+    """Whether what a step lost is looked for: a matrix form's products are counted, a load is one."""
+    return each.form is not None and each.way.kind != "chase" and not operations(each.spelling)
+
+
+def _bare(each: _Try, name: str, target: str) -> Part:
+    assert each.form is not None
+    part = _part(each, name, (), target)
+    return replace(part, text="".join(bare(f"{name}_{n}", each.form, each.way, n) for n in _BARE))
+
+
+def _with_need(good: Sequence[_Try], target: str) -> dict[str, _Try]:
+    """These tries, each with what its form needs alone."""
+    names = {each.spelling: f"b{number}" for number, each in enumerate(good) if _checked(each)}
+    code, _, _ = assemble(
+        [_bare(each, names[each.spelling], target) for each in good if _checked(each)], target
+    )
+    found = {each.spelling: each for each in good}
+    for spelling, name in names.items():
+        each = found[spelling]
+        assert each.form is not None
+        fewer, more = (code.get(f"{name}_{n}", []) for n in _BARE)
+        alone = sass.needed(fewer, more, _BARE[1] - _BARE[0])
+        operands = each.form.signatures[each.way.signature].operands
+        if any(one.carrier == "pred" for one in operands):  # filled by SETP and VOTE, stored by SEL
+            filled = sum(one.carrier == "pred" and one.role == "in" for one in operands)
+            alone = {kind: count - filled * (kind in ("SETP", "VOTE")) for kind, count in alone.items()}
+            alone = {kind: count for kind, count in alone.items() if kind not in ("SEL", "PLOP3")}
+        found[spelling] = replace(each, alone=alone)
+    return found
+
+
+def _lost(each: _Try, proof: Mapping[str, float]) -> str:
+    """What a step has less than the form alone; "" if nothing."""
+    gone = sass.lost(proof, each.alone)
+    listing = ", ".join(f"{count:g} {name}" for name, count in gone.items())
+    return f"steps share {listing} that the form alone needs: operands do not change" if gone else ""
+
+
 def _proven(spellings: Sequence[str], target: str, skipped: dict[str, str]) -> dict[str, tuple[_Try, float]]:
     """For each spelling the first way whose SASS proves itself, with the SASS instructions of a step."""
     waiting: dict[str, Iterator[_Try]] = {}
@@ -91,6 +133,7 @@ def _proven(spellings: Sequence[str], target: str, skipped: dict[str, str]) -> d
         else:
             skipped[spelling] = refusal(form, target)
     found: dict[str, tuple[_Try, float]] = {}
+    second: dict[str, tuple[_Try, float, float]] = {}
     shapes = [Shape(1, unroll) for unroll in _PROBE]
     while waiting:
         tries = {
@@ -99,16 +142,32 @@ def _proven(spellings: Sequence[str], target: str, skipped: dict[str, str]) -> d
         for spelling in [spelling for spelling in waiting if spelling not in tries]:
             del waiting[spelling]
         names = {spelling: f"p{number}" for number, spelling in enumerate(tries)}
+        good: dict[str, tuple[_Try, dict[str, float]]] = {}
         code, _, refused = assemble([_part(tries[s], names[s], shapes, target) for s in tries], target)
         for spelling, each in tries.items():
             proof = refused.get(spelling) or _prove(code, names[spelling], _PROBE[1] - _PROBE[0])
             proof = proof if isinstance(proof, str) else _own(each, proof)
             if isinstance(proof, str):
                 skipped[spelling] = proof
-                continue
-            found[spelling] = each, sum(proof.values())
-            skipped.pop(spelling, None)
-            del waiting[spelling]
+            else:
+                good[spelling] = each, proof
+        tried = _with_need([each for each, _ in good.values()], target)
+        for spelling, (_, proof) in good.items():
+            pair = tried[spelling], sum(proof.values())
+            if _lost(tried[spelling], proof):
+                gone = sum(sass.lost(proof, tried[spelling].alone).values())
+                if spelling not in second or gone < second[spelling][2]:
+                    second[spelling] = *pair, gone
+            else:
+                found[spelling] = pair
+                del waiting[spelling]
+    found = {
+        spelling: found[spelling] if spelling in found else second[spelling][:2]
+        for spelling in spellings
+        if spelling in found or spelling in second
+    }
+    for spelling in found:
+        skipped.pop(spelling, None)
     return found
 
 
@@ -164,7 +223,8 @@ def _reaches_memory(each: _Try) -> bool:
 
 def _case(each: _Try, name: str, shapes: Sequence[Shape], code: Code) -> Case | str:
     rates: list[Rate | None] = []
-    notes = []
+    notes: list[str] = []
+    shared: list[str] = []
     chase = each.way.kind == "chase"
     for first, trips in ((0, _CHASED if chase else 8), (2, 16)):
         if chase and first:
@@ -178,6 +238,7 @@ def _case(each: _Try, name: str, shapes: Sequence[Shape], code: Code) -> Case | 
             notes.append(proof)
             rates.append(None)
         else:
+            shared.append(_lost(each, proof))
             grid = 0 if first == 0 and _reaches_memory(each) else 1
             rates.append(
                 Rate(f"{name}_{first}", f"{name}_{first + 1}", steps, chains, trips, proof, grid=grid)
@@ -196,7 +257,7 @@ def _case(each: _Try, name: str, shapes: Sequence[Shape], code: Code) -> Case | 
         references=_references(each, shown),
         dependent=rates[0],
         independent=rates[1],
-        note="; ".join(notes),
+        note="; ".join(dict.fromkeys([*filter(None, shared), *notes])),
     )
 
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-__all__ = ["between_clocks", "beside", "functions", "kind", "per_step"]
+__all__ = ["between_clocks", "beside", "functions", "kind", "lost", "needed", "per_step"]
 
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[T0-9]+\s+)?([A-Z][\w.]*)(.*?);")
 _FUNCTION = re.compile(r"^\.text\.(\w+):")
@@ -119,3 +119,65 @@ def beside(proof: Mapping[str, float], links: Mapping[str, float]) -> dict[str, 
         if count > paid and name not in _MOVES:
             rest[name] = count - paid
     return rest
+
+
+_UNCOUNTED = (
+    "LD",
+    "ST",
+    "BRA",
+    "EXIT",
+    "BSSY",
+    "BSYNC",
+    "CALL",
+    "RET",
+    "NOP",
+    "PRMT",
+    "WARPSYNC",
+    "UL",
+    "R2U",
+    "S2",
+)
+"""What a kernel has beside the work of a form: memory, control, and halves of registers put in their place."""
+
+
+def _worked(counts: Mapping[str, float]) -> Counter[str]:
+    """Instructions that compute, by kind; a sum on the multiplier's pipe is a sum."""
+    found: Counter[str] = Counter()
+    for name, count in counts.items():
+        if name in _MOVES or name.startswith(_UNCOUNTED):
+            continue
+        if name.startswith(("IADD", "VIADD", "IMAD.IADD", "IMAD.X", "LEA")):
+            found["IADD3"] += count  # type: ignore[assignment]
+        elif name.startswith("I2F"):
+            found["I2F"] += count  # type: ignore[assignment]
+        elif name.startswith("IMAD.SHL"):
+            found["SHF"] += count  # type: ignore[assignment]
+        else:
+            found["H2" if _HALF.match(name) else kind(name)] += count  # type: ignore[assignment]
+    return found
+
+
+def needed(fewer: list[tuple[str, str]], more: list[tuple[str, str]], steps: int) -> dict[str, float]:
+    """Instructions that a step needs when nothing can be shared, by kind: of two `kernel.bare`, `steps` apart."""
+    short, long = (Counter(mnemonic for mnemonic, _ in code) for code in (fewer, more))
+    return dict(_worked({name: (long[name] - short[name]) / steps for name in {*short, *long}}))
+
+
+def lost(proof: Mapping[str, float], alone: Mapping[str, float]) -> dict[str, float]:
+    """Instructions that a form alone needs and that a step of its chain has not.
+
+    They were computed once for all steps, from operands that do not change, or two steps were merged into one.
+
+    Args:
+        proof: mnemonics of a step.
+        alone: what `needed` found.
+    """
+    step = _worked(proof)
+    spare = max(step["IMAD"] - alone.get("IMAD", 0.0), 0.0)
+    step["IADD3"] += spare  # type: ignore[assignment]
+    missing = {name: round(alone[name] - step[name], 2) for name in sorted(alone)}
+    return {name: count for name, count in missing.items() if count > _WHOLE}
+
+
+_WHOLE = 0.9
+"""Of an instruction a step: less is a matter of where the assembler puts values."""

@@ -52,6 +52,21 @@ def test_proven_and_refused(tmp_path: Path) -> None:
     assert image_of(batch, tmp_path)[:4] == b"\x7fELF"
 
 
+@needs_tools
+def test_work_on_operands_that_do_not_change_is_not_hidden(tmp_path: Path) -> None:
+    """Two steps merged into one, a factor's product hoisted, half of a count done once: another way, or a note."""
+    asked = ["fma.rn.f32", "and.b64", "mad.wide.u32", "div.approx.ftz.f32", "popc.b64"]
+    prepare(asked, "sm_90a", tmp_path, workers=1)
+    _, batch = batches(tmp_path)
+    found = {case.spelling: case for case in batch.cases}
+    proofs = {name: case.dependent.sass for name, case in found.items() if case.dependent}
+    assert proofs["and.b64"] == {"LOP3.LUT": 2.0, "PRMT": 2.0}
+    assert proofs["mad.wide.u32"]["IMAD.WIDE.U32"] == 1.0
+    assert proofs["div.approx.ftz.f32"] == {"FMUL.FTZ": 1.0, "MUFU.RCP": 1.0}
+    notes = {name: case.note for name, case in found.items() if case.note}
+    assert notes == {"popc.b64": "steps share 1 POPC that the form alone needs: operands do not change"}
+
+
 def request(spellings: list[str], target: str, folder: Path, name: str) -> str | None:
     """In the process's place: one spelling ends it, the others are stored."""
     if "mul.f32" in spellings:
