@@ -303,6 +303,7 @@ class Reading:
         if isinstance(node, syntax.TargetsNode):
             return self._targets(node, scope)
         if isinstance(node, syntax.PrototypeNode):
+            self._name(node.name, scope, Symbol(node.name.text, "proto"))
             return self.declarer.prototype(node)
         raise Fault("this does not belong here")
 
@@ -320,13 +321,17 @@ class Reading:
     def _label(self, node: syntax.LabelNode, scope: Scope) -> m.LabelMark:
         if not self.frames:
             raise Fault("a label belongs in the body of a function", node.name.start)
-        name = node.name.text
-        if name in scope.declared:
-            raise Fault(f"{name} is declared twice in the same scope", node.name.start)
-        scope.declared[name] = Label(name)
-        return m.LabelMark(name)
+        self._name(node.name, scope, Label(node.name.text))
+        return m.LabelMark(node.name.text)
+
+    def _name(self, name: syntax.Word, scope: Scope, meaning: Union[Label, Symbol]) -> None:
+        """What stands before a colon, once in a scope."""
+        if name.text in scope.declared:
+            raise Fault(f"{name.text} is declared twice in the same scope", name.start)
+        scope.declared[name.text] = meaning
 
     def _targets(self, node: syntax.TargetsNode, scope: Scope) -> m.Targets:
+        self._name(node.name, scope, Label(node.name.text))
         for word in node.labels:
             found = scope.find(word.text)
             if not isinstance(found, (Label, Symbol)):

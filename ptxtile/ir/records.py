@@ -131,7 +131,9 @@ class Declarer:
             if space == "reg":
                 scope.register(name.text, prefixes.type, prefixes.vector, name.start)
             else:
-                scope.declare(name.text, Symbol(name.text, _symbol_space(prefixes)), name.start)
+                scope.declare_variable(
+                    name.text, _symbol_space(prefixes), "", name.start, _element(prefixes, declarator)
+                )
         return m.Parameter(
             name.text,
             prefixes.type,
@@ -211,14 +213,18 @@ def _symbol_space(prefixes: Prefixes) -> str:
     )
 
 
+def _element(prefixes: Prefixes, node: Declarator) -> int:
+    """Bytes of an element of what is declared; 0 if it is no array."""
+    return isa.REGISTER_BITS.get(prefixes.type, 0) // 8 * prefixes.vector if node.shape else 0
+
+
 def variable(prefixes: Prefixes, node: Declarator, scope: Scope) -> m.Variable:
     """One variable, whose name is declared before its initialiser is read: it may hold its own address."""
     name, space = node.name, _symbol_space(prefixes)
     if prefixes.type == "pred":
         raise Fault("a predicate is a register; no variable has the type .pred", prefixes.start)
     if node.number is None:
-        element = isa.REGISTER_BITS.get(prefixes.type, 0) // 8 * prefixes.vector if node.shape else 0
-        scope.declare_variable(name.text, space, prefixes.linkage, name.start, element)
+        scope.declare_variable(name.text, space, prefixes.linkage, name.start, _element(prefixes, node))
     elif not 0 < node.number <= _MOST_VARIABLES:
         raise Fault(f"{name.text}<{node.number}>: 1 to {_MOST_VARIABLES} variables are possible", name.start)
     else:

@@ -90,12 +90,15 @@ def out_of_range(form: Form, operands: tuple[Operand, ...]) -> Optional[int]:
     return None
 
 
+_SUBSCRIPTED = frozenset(["ld", "ldu", "st"])
 # Signatures are made once and never dropped: their identity stands for them.
 _limited: dict[int, bool] = {}
 
 
 def indexed(form: Form, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
-    """`array[3]` where an address belongs is the address [array+12], without the outer brackets."""
+    """`array[3]` where a load or store has its address is the address [array+12], without the outer brackets."""
+    if form.opcode not in _SUBSCRIPTED or form.spelling.startswith(("st.async", "st.bulk")):
+        return operands
     found = list(operands)
     for place, operand in enumerate(operands):
         if isinstance(operand, Symbol) and any(

@@ -41,6 +41,8 @@ _HALVES = frozenset([".bf16", ".bf16x2", ".f16x2"])  # a vector of these does no
 
 def fits(operand: Operand, shape: Shape) -> bool:
     """Whether one operand may have this shape."""
+    if shape[0] == "{" and all(each == "_" for each in shape[1:]):
+        return False  # at least one element says what the vector is of
     if operand.loose:
         return _loose(operand, shape)
     if operand.negative and shape[0] != "-":
@@ -53,7 +55,9 @@ def fits(operand: Operand, shape: Shape) -> bool:
         return shape == "label"
     if operand.kind == "sink":
         return shape == "_"
-    if operand.kind in ("function", "prototype", "labels", "symbol"):
+    if operand.kind == "function":
+        return shape in ("sym:func", "sym:proto")
+    if operand.kind in ("prototype", "labels", "symbol"):
         return shape == "label" or shape.startswith("sym:")
     return False
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ptxtile.errors import Diagnostic, TargetError
-from ptxtile.ir import check_text
+from ptxtile.ir import check_text, parse
 
 FRAME = """.version {version}
 .target {target}
 .address_size 64
-.global .u32 far; .shared .u32 near;
+.global .u32 far[8]; .shared .u32 near;
 .visible .entry k(.param .u64 a)
 {{
 .reg .pred p, q; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .reg .b16 %h<9>;
@@ -237,3 +237,32 @@ def test_a_sampler_is_declared_where_the_mode_has_one() -> None:
     (found,) = check_text(text.format(""))
     assert (found.line, found.message) == (4, f"s is a sampler, {_UNIFIED}")
     assert found.hint == "write .target …, texmode_independent; without it a texture has a sampler of its own"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("mov.b64 {_, _}, %d1;", "mov.b64 does not take these operands"),
+        ("ld.global.v2.u32 {_, _}, [%d1];", "ld.global.v2.u32 does not take these operands"),
+        ("atom.global.add.u32 %r1, far[4], %r2;", "atom.global.add.u32 does not take these operands"),
+        ("prefetch.global.L1 far[4];", "prefetch.global.L1 does not take these operands"),
+        ("call far;", "call does not take these operands"),
+        ("P: .callprototype _ (); P: .callprototype _ ();", "P is declared twice in the same scope"),
+        ("T: .branchtargets A; A: T:", "T is declared twice in the same scope"),
+        (
+            "createpolicy.range.global.L2::evict_last.b64 %d1, [%d2], 256, 16;",
+            (
+                "createpolicy.range.global.L2::evict_last.b64: operand 3 (primary_size) is 256, but must be no more "
+                "than total_size, which is 16"
+            ),
+        ),
+    ],
+)
+def test_what_the_assembler_refuses(line: str, message: str) -> None:
+    assert only(line).message == message
+
+
+def test_a_subscript_of_a_parameter() -> None:
+    text = ".version 9.5\n.target sm_90\n.visible .entry k(.param .b32 a[4]) { .reg .b32 r; ld.param.b32 r, a[1]; }"
+    assert check_text(text) == []
+    assert "[a+4]" in str(parse(text))
