@@ -21,6 +21,7 @@ Side = tuple[m.Parameter, ...]
 Variables = MutableMapping[str, Declared]
 Called = tuple[str, Side, Side]
 Callables = MutableMapping[str, Called]
+Interface = tuple[object, ...]
 
 
 def mismatches(module: m.Module) -> Iterator[tuple[Instruction, str]]:
@@ -160,6 +161,17 @@ def _size(declared: Declared) -> int:
     for extent in declared.shape:
         size *= extent
     return size
+
+
+def interface(function: m.Function) -> Interface:
+    """What has to be the same in all declarations of a function."""
+    return (
+        function.entry,
+        *(
+            tuple([(each.space, each.type, each.shape, each.vector, _alignment(each)) for each in side])
+            for side in (function.returns, function.parameters)
+        ),
+    )
 
 
 def _alignment(declared: Declared) -> int:

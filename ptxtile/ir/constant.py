@@ -50,7 +50,10 @@ def number(text: str) -> Number:
         return _integer(text, text[2:].rstrip("U"), 2)
     digits = text[:-1] if text[-1] == "U" else text
     if not digits.isdigit():
-        return double(float(text))
+        value = float(text)
+        if math.isinf(value) or (value == 0 and text.lower().partition("e")[0].strip("0.")):
+            raise Fault(f"the number {text} does not fit in 64 bits")
+        return double(value)
     if digits[0] == "0" and len(digits) > 1:
         if not digits.strip("01234567") == "":
             raise Fault(f"{text} starts with 0, so it is octal, and has a digit that octal has not")

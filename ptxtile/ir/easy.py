@@ -116,7 +116,7 @@ def _label(context: Context, rest: str, scope: Scope) -> tuple[Optional[m.LabelM
     name = written.rstrip()
     if not colon or after[:1] == ":" or after.startswith(_TABLES) or name in scope.declared:
         return None, 0
-    if not context.scanner.word.fullmatch(name):
+    if not context.scanner.word.fullmatch(name) or "." in name or name in ("_", "WARP_SZ"):
         return None, 0
     scope.declared[name] = Label(name)
     return m.LabelMark(name), len(written) + 1

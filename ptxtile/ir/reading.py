@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Optional, Union
 
-from ptxtile.ir import easy, instructions, module as m, quick, records, syntax, table
+from ptxtile.ir import calls, directives, easy, instructions, module as m, quick, records, syntax, table
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.instructions import Context
 from ptxtile.ir.operand import Label, Symbol
@@ -54,6 +54,7 @@ class Reading:
         self.labels: dict[int, tuple[set[str], set[str]]] = {}
         self.functions: dict[str, m.Function] = {}
         self.bodies: set[str] = set()
+        self.interfaces: dict[str, calls.Interface] = {}
         self.unknown: set[str] = set()
         self.closes: dict[int, int] = {}
         self.stopped = False
@@ -295,7 +296,7 @@ class Reading:
         if isinstance(node, syntax.LocNode):
             return records.loc(node)
         if isinstance(node, syntax.DirectiveNode):
-            return records.directive(node)
+            return directives.directive(node)
         if isinstance(node, syntax.FileNode):
             return m.Directive("file", node.values)
         if isinstance(node, syntax.SectionNode):
@@ -303,7 +304,7 @@ class Reading:
         if isinstance(node, syntax.TargetsNode):
             return self._targets(node, scope)
         if isinstance(node, syntax.PrototypeNode):
-            self._name(node.name, scope, Symbol(node.name.text, "proto"))
+            scope.mark(node.name.text, Symbol(node.name.text, "proto"), node.name.start)
             return self.declarer.prototype(node)
         raise Fault("this does not belong here")
 
@@ -321,28 +322,27 @@ class Reading:
     def _label(self, node: syntax.LabelNode, scope: Scope) -> m.LabelMark:
         if not self.frames:
             raise Fault("a label belongs in the body of a function", node.name.start)
-        self._name(node.name, scope, Label(node.name.text))
+        scope.mark(node.name.text, Label(node.name.text), node.name.start)
         return m.LabelMark(node.name.text)
 
-    def _name(self, name: syntax.Word, scope: Scope, meaning: Union[Label, Symbol]) -> None:
-        """What stands before a colon, once in a scope."""
-        if name.text in scope.declared:
-            raise Fault(f"{name.text} is declared twice in the same scope", name.start)
-        scope.declared[name.text] = meaning
-
     def _targets(self, node: syntax.TargetsNode, scope: Scope) -> m.Targets:
-        self._name(node.name, scope, Label(node.name.text))
+        scope.mark(node.name.text, Label(node.name.text), node.name.start)
         for word in node.labels:
             found = scope.find(word.text)
             if not isinstance(found, (Label, Symbol)):
                 raise Fault(f"{word.text} is not declared", word.start)
+            if isinstance(found, Label) != (node.kind == "branchtargets"):
+                raise Fault(f"{word.text} is no target of .{node.kind}", word.start)
         return m.Targets(node.name.text, node.kind, tuple(word.text for word in node.labels))
 
     def _alias(self, node: syntax.AliasNode) -> None:
-        if not isinstance(self.scope.find(node.aliasee.text), Symbol):
-            raise Fault(f"{node.aliasee.text} is not declared", node.aliasee.start)
-        if self.scope.find(node.name.text) is None:
-            self.scope.declare(node.name.text, Symbol(node.name.text, "func"), node.name.start)
+        for each in (node.name, node.aliasee):
+            if each.text not in self.interfaces:
+                raise Fault(f"{each.text} is not declared as a function", each.start)
+        if self.interfaces[node.name.text] != self.interfaces[node.aliasee.text]:
+            raise Fault(
+                f"{node.name.text} and {node.aliasee.text} differ in their parameters", node.name.start
+            )
         self.items.append(m.Alias(node.name.text, node.aliasee.text))
 
     def _function(self, node: syntax.HeaderNode, start: int, end: int) -> None:
@@ -356,6 +356,10 @@ class Reading:
         elif not isinstance(before, Symbol) or before.space != "func" or (opens and name in self.bodies):
             raise Fault(f"{name} is declared twice", node.name.start)
         function = self.declarer.function(node, self.scope, scope, () if opens else None)
+        if opens and function.linkage == "extern":
+            raise Fault(f"{name} is .extern, so it has no body here", node.name.start)
+        if self.interfaces.setdefault(name, own := calls.interface(function)) != own:
+            raise Fault(f"{name} was declared with other parameters or return values", node.name.start)
         self.uses.append((start, function))
         if opens:
             self.functions[name] = function

@@ -9,6 +9,7 @@ from typing import Union
 from ptxtile import isa
 from ptxtile.ir import module as m, syntax
 from ptxtile.ir.constant import Fault
+from ptxtile.ir.directives import directives
 from ptxtile.ir.operand import Float, Integer, Symbol
 from ptxtile.ir.scope import Scope
 from ptxtile.ir.syntax import Align, Attribute, DeclarationNode, Declarator, ParameterNode, Prefix, Qualifier
@@ -17,6 +18,8 @@ _LINKAGE = frozenset(["visible", "extern", "weak", "common"])
 _SPACES = frozenset(["reg", "const", "global", "local", "param", "shared", "tex"])
 _VECTORS = {"v2": 2, "v4": 4}
 _FLOATS = frozenset(["f16", "f16x2", "f32", "f64"])
+_ADDRESSES = frozenset(["u32", "u64"])
+_BYTES = frozenset(0xFF << 8 * i for i in range(8))
 _MOST_VARIABLES = 1 << 16
 _MOST_SORTED = 1 << 12
 _OPAQUE = frozenset(["texref", "samplerref", "surfref"])
@@ -162,7 +165,7 @@ class Declarer:
             node.entry,
             parameters=tuple(self.parameter(each, scope) for each in node.parameters),
             returns=tuple(self.parameter(each, scope) for each in node.returns),
-            directives=tuple(map(directive, node.directives)),
+            directives=directives(node.directives, node.entry, bool(node.returns)),
             linkage=prefixes.linkage,
             body=body,
             attributes=tuple(prefixes.attributes),
@@ -170,13 +173,13 @@ class Declarer:
 
     def prototype(self, node: syntax.PrototypeNode) -> m.Prototype:
         """`name: .callprototype …;`"""
-        directives = tuple(map(directive, node.directives))
+        found = directives(node.directives, False, bool(node.returns))
         return m.Prototype(
             node.name.text,
             tuple(self.parameter(each, None) for each in node.returns),
             tuple(self.parameter(each, None) for each in node.parameters),
-            any(each.name == "noreturn" for each in directives),
-            tuple(each for each in directives if each.name != "noreturn"),
+            any(each.name == "noreturn" for each in found),
+            tuple(each for each in found if each.name != "noreturn"),
         )
 
 
@@ -223,6 +226,10 @@ def variable(prefixes: Prefixes, node: Declarator, scope: Scope) -> m.Variable:
     name, space = node.name, _symbol_space(prefixes)
     if prefixes.type == "pred":
         raise Fault("a predicate is a register; no variable has the type .pred", prefixes.start)
+    if prefixes.linkage == "common" and prefixes.space != "global":
+        raise Fault("a .common variable is in .global", prefixes.start)
+    if prefixes.type in _OPAQUE and prefixes.space not in ("global", "param"):
+        raise Fault(f"a variable of type .{prefixes.type} is in .global", prefixes.start)
     if node.number is None:
         scope.declare_variable(name.text, space, prefixes.linkage, name.start, _element(prefixes, node))
     elif not 0 < node.number <= _MOST_VARIABLES:
@@ -257,6 +264,8 @@ def _check_initial(prefixes: Prefixes, node: Declarator, initial: m.Initial | No
         return
     if prefixes.space not in ("global", "const"):
         raise Fault(f"a .{prefixes.space} variable takes no initial value", name.start)
+    if prefixes.linkage == "extern":
+        raise Fault("an .extern variable takes no initial value", name.start)
     shape = node.shape if prefixes.vector == 1 else (*node.shape, prefixes.vector)
     stack: list[tuple[m.Initial, int]] = [(initial, 0)]
     while stack:
@@ -268,6 +277,12 @@ def _check_initial(prefixes: Prefixes, node: Declarator, initial: m.Initial | No
                     f"{name.text} has {extent} elements where {len(value)} values are given", name.start
                 )
             stack.extend((each, depth + 1) for each in value)
+        elif isinstance(value, (Symbol, m.GenericSymbol)) and prefixes.type not in _ADDRESSES:
+            raise Fault(f"{name.text} takes no address: only .u32 and .u64 do", name.start)
+        elif isinstance(value, m.MaskedSymbol) and (
+            (prefixes.type not in _ADDRESSES and prefixes.type != "u8") or value.mask not in _BYTES
+        ):
+            raise Fault("a byte of an address is one .u8, of a mask such as 0xFF or 0xFF00", name.start)
         elif prefixes.type in _OPAQUE or isinstance(value, Float) != (prefixes.type in _FLOATS):
             raise Fault(f"{value} is no value of type .{prefixes.type}", name.start)
 
@@ -290,34 +305,6 @@ def _place(node: syntax.Place, scope: Scope) -> Symbol | m.GenericSymbol:
     return m.GenericSymbol(symbol) if node.generic else symbol
 
 
-_DIRECTIVES = {
-    "maxntid": (1, 3),
-    "reqntid": (1, 3),
-    "reqnctapercluster": (1, 3),
-    "minnctapersm": (1, 1),
-    "maxnctapersm": (1, 1),
-    "maxnreg": (1, 1),
-    "maxclusterrank": (1, 1),
-    "abi_preserve": (1, 1),
-    "abi_preserve_control": (1, 1),
-    "explicitcluster": (0, 0),
-    "blocksareclusters": (0, 0),
-    "noreturn": (0, 0),
-}
-
-
-def directive(node: syntax.DirectiveNode) -> m.Directive:
-    """A performance directive or .pragma (11.4)."""
-    if node.name != "pragma":
-        if node.name not in _DIRECTIVES:
-            raise Fault(f".{node.name} is no directive of a function", node.start)
-        low, high = _DIRECTIVES[node.name]
-        if not low <= len(node.values) <= high:
-            wanted = str(low) if low == high else f"{low} to {high}"
-            raise Fault(f".{node.name} takes {wanted} values, not {len(node.values)}", node.start)
-    return m.Directive(node.name, node.values)
-
-
 def loc(node: syntax.LocNode) -> m.Loc:
     """`.loc`; its function name is a label of a debug section."""
     function = node.function and Symbol(node.function.word.text, "label", node.function.offset)
@@ -328,7 +315,23 @@ def loc(node: syntax.LocNode) -> m.Loc:
 def section(node: syntax.SectionNode) -> m.Section:
     """`.section`; names inside it are not resolved, they may be declared anywhere."""
     rows = tuple([(label, type_, tuple(map(_datum, values))) for label, type_, values in node.rows])
+    for _, type_, values in rows:
+        if not type_:
+            continue
+        low, high = _DATA.get(type_, (1, 0))
+        for value in values:
+            if type(value) is int and not low <= value <= high:
+                raise Fault(f"{value} is no value of type .{type_} in a section")
     return m.Section(node.name, rows)
+
+
+# The values of 32 bits and more may have 64, of which the assembler keeps the lower ones.
+_DATA = {
+    "b8": (-(1 << 7), (1 << 8) - 1),
+    "b16": (-(1 << 15), (1 << 16) - 1),
+    "b32": (-(1 << 31), (1 << 64) - 1),
+    "b64": (-(1 << 63), (1 << 64) - 1),
+}
 
 
 def _datum(value: Union[Integer, Float, syntax.Datum]) -> m.Value:

@@ -72,6 +72,7 @@ class Scope:
 
     def declare(self, name: str, meaning: Named, start: int) -> None:
         """Give `name` a meaning in this scope; a second one is a Fault."""
+        require_name(name, start)
         if (
             name in self.declared
             or name in self.labels
@@ -83,6 +84,13 @@ class Scope:
             self.fresh.append(name)
         if self.words:
             self._forget()
+
+    def mark(self, name: str, meaning: Named, start: int) -> None:
+        """What stands before a colon, once in a scope."""
+        require_name(name, start)
+        if name in self.declared:
+            raise Fault(f"{name} is declared twice in the same scope", start)
+        self.declared[name] = meaning
 
     def _forget(self) -> None:
         for memo in (self.words, self.shapes, self.operands, self.guards):
@@ -200,6 +208,12 @@ class Scope:
         if found is None:
             raise Fault(f"{text} is not declared")
         raise Fault(f"{base} has no part .{part}")
+
+
+def require_name(name: str, start: int) -> None:
+    """A Fault for a word that may not be declared."""
+    if "." in name or ":" in name or name == "_" or name == "WARP_SZ":
+        raise Fault(f"{name} is no name", start)
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ _HEAD = """.version 8.0
 .func (.param .align 4 .b8 r[8]) wide (.param .f32 x, .param .b64 y) { ret; }
 .func open_ended (.param .b32 x, .param .align 8 .b8 more[]) { ret; }
 .func (.reg .u32 r) nullary () { mov.u32 r, 0; ret; }
+.func same (.reg .b32 x);
 .alias same, plain;
 .visible .entry k (.param .u64 p)
 {

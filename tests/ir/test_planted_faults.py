@@ -13,7 +13,7 @@ MODULE = """.version 8.0
 .extern .func (.param .b32 result) vprintf (.param .b64 format, .param .b64 list);
 .global .align 4 .u32 counts[4] = {1, 2, 3, 4};
 .global .f32 scale = 0f3F800000;
-.const .b64 table[2] = {counts, counts+8};
+.const .u64 table[2] = {counts, counts+8};
 .shared .align 16 .b8 tile[1024];
 .global .texref picture;
 .func (.param .b32 out) twice (.param .b32 in)
@@ -192,8 +192,8 @@ FAULTS = [
     ("ld.param.u64 %d1, [data];", "ld.param.u64 %d1, [«date];", "date" + UNKNOWN),
     ("mov.b64 %d4, {%r7, %r8};", "mov.b64 %d4, {%r7, «%r99};", "%r99" + UNKNOWN),
     (
-        ".const .b64 table[2] = {counts, counts+8};",
-        ".const .b64 table[2] = {counts, «count+8};",
+        ".const .u64 table[2] = {counts, counts+8};",
+        ".const .u64 table[2] = {counts, «count+8};",
         "count is no variable",
     ),
     (".reg .b16 %h<9>;", ".reg .b16 «%p<9>;", "%p<9>" + TWICE),

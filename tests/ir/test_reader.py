@@ -203,7 +203,7 @@ def test_statements_that_are_no_instruction() -> None:
     .loc 1 2 3, function_name $L, inlined_at 1 4 5
     .pragma "nounroll";
     t: .branchtargets x, y;
-    s: .callprototype (.param .b32 _) _ (.param .b64 _) .noreturn;
+    s: .callprototype _ (.param .b64 _) .noreturn;
     x: { y: }
     }
     .section .debug_str { $L: .b8 1, 2 .b32 .debug_x+4 .b64 $L-x }
@@ -216,7 +216,7 @@ def test_statements_that_are_no_instruction() -> None:
         Loc(1, 2, 3, Symbol("$L", "label"), 1, 4, 5),
         Directive("pragma", ("nounroll",)),
         Targets("t", "branchtargets", ("x", "y")),
-        Prototype("s", (Parameter("_", "b32"),), (Parameter("_", "b64"),), True),
+        Prototype("s", (), (Parameter("_", "b64"),), True),
         module.function("k").body[7],  # type: ignore[index]
     )
     assert module.function("k").body[-1] == Block(())  # type: ignore[index]
