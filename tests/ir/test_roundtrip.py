@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -142,7 +143,7 @@ def modules(draw: st.DrawFn) -> Module:
         st.sampled_from(
             [
                 (),
-                (Function("g", False, body=None), Alias("g", "f")),
+                (replace(helper, name="g", body=None), Alias("g", "f")),
                 (Directive("file", (1, "a/b.py")),),
                 (Section(".debug_str", (("label", "", ()), ("", "b8", (1, -2)))),),
             ]
