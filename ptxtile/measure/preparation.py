@@ -224,7 +224,6 @@ def _reaches_memory(each: _Try) -> bool:
 def _case(each: _Try, name: str, shapes: Sequence[Shape], code: Code) -> Case | str:
     rates: list[Rate | None] = []
     notes: list[str] = []
-    shared: list[str] = []
     chase = each.way.kind == "chase"
     for first, trips in ((0, _CHASED if chase else 8), (2, 16)):
         if chase and first:
@@ -234,11 +233,11 @@ def _case(each: _Try, name: str, shapes: Sequence[Shape], code: Code) -> Case | 
         chains = shapes[first].chains
         proof = _prove(code, name, steps * chains, first)
         proof = proof if isinstance(proof, str) else _own(each, proof)
+        proof = proof if isinstance(proof, str) else _lost(each, proof) or proof
         if isinstance(proof, str):
             notes.append(proof)
             rates.append(None)
         else:
-            shared.append(_lost(each, proof))
             grid = 0 if first == 0 and _reaches_memory(each) else 1
             rates.append(
                 Rate(f"{name}_{first}", f"{name}_{first + 1}", steps, chains, trips, proof, grid=grid)
@@ -257,7 +256,7 @@ def _case(each: _Try, name: str, shapes: Sequence[Shape], code: Code) -> Case | 
         references=_references(each, shown),
         dependent=rates[0],
         independent=rates[1],
-        note="; ".join(dict.fromkeys([*filter(None, shared), *notes])),
+        note="; ".join(dict.fromkeys(notes)),
     )
 
 

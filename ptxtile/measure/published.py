@@ -94,7 +94,10 @@ PAPERS_90 = (
     _cycles("second-level cache", r"memory\.latency\.global\.cg/4KiB", 263.0, _BOARD),
     _cycles("device memory", r"memory\.latency\.global\.cg\.ordered/1GiB", 478.8, _BOARD),
     _cycles(
-        "device memory, mean of the near and the far partition", r"memory\.latency\.global\.cg/1GiB", 649.6
+        "device memory, mean of the near and the far partition",
+        r"memory\.latency\.global\.cg/1GiB",
+        649.6,
+        _BOARD,
     ),
     _cycles("distributed shared memory", r"memory\.latency\.distributed\.generic/2", 180, _PAIR),
     Published("first-level cache, bytes/clk/SM", r"memory\.bandwidth\.ld\.l1\.v4\.b32/1", 124.1),
