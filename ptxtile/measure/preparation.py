@@ -119,8 +119,8 @@ def _lost(each: _Try, proof: Mapping[str, float]) -> str:
     return f"steps share {listing} that the form alone needs: operands do not change" if gone else ""
 
 
-def _proven(spellings: Sequence[str], target: str, skipped: dict[str, str]) -> dict[str, tuple[_Try, float]]:
-    """For each spelling the first way whose SASS proves itself, with the SASS instructions of a step."""
+def _ways(spellings: Sequence[str], target: str, skipped: dict[str, str]) -> dict[str, Iterator[_Try]]:
+    """The ways to chain each spelling; `skipped` learns why where there is none."""
     waiting: dict[str, Iterator[_Try]] = {}
     for spelling in spellings:
         if spelling in LINKS:
@@ -132,6 +132,12 @@ def _proven(spellings: Sequence[str], target: str, skipped: dict[str, str]) -> d
             waiting[spelling] = iter([_Try(spelling, form, way) for way in ways])
         else:
             skipped[spelling] = refusal(form, target)
+    return waiting
+
+
+def _proven(spellings: Sequence[str], target: str, skipped: dict[str, str]) -> dict[str, tuple[_Try, float]]:
+    """For each spelling the first way whose SASS proves itself, with the SASS instructions of a step."""
+    waiting = _ways(spellings, target, skipped)
     found: dict[str, tuple[_Try, float]] = {}
     second: dict[str, tuple[_Try, float, float]] = {}
     shapes = [Shape(1, unroll) for unroll in _PROBE]

@@ -166,9 +166,8 @@ def _lost(plan: Plan, shadows: _Sources) -> Marks:
     """An element of D is undefined if its row, its column, a scale factor of either, or its element of C is."""
     rows = np.any(factor_matrix(shadows.a, 16, plan.bits) != 0, axis=2)
     columns = np.any(factor_matrix(shadows.b, 8, plan.bits) != 0, axis=2)
-    marks: Marks = rows[:, :, None] | columns[:, None, :]
-    summed: Marks = sum_matrix(shadows.c, 16, bits_of(plan.types[3])) != 0
-    marks = marks | summed
+    marks: Marks = np.logical_or(rows[:, :, None], columns[:, None, :])
+    marks = np.logical_or(marks, sum_matrix(shadows.c, 16, bits_of(plan.types[3])) != 0)
     if shadows.metadata is not None:
         marks = marks | np.any(shadows.metadata != 0, axis=1)[:, None, None]
     for words, byte, thread in shadows.scales:

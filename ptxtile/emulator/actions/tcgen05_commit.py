@@ -107,13 +107,13 @@ def _barriers(lanes: Lanes, space: str, address: Bits, mask: int | None) -> list
     within = np.uint64((1 << windows.RANK_SHIFT) - 1)
     ranks = [None] if mask is None else [rank for rank in range(16) if mask >> rank & 1]
     for rank in ranks:
-        place: Addresses = address
+        place: Addresses = address.astype(np.uint64)
         if rank is not None:
             if rank >= wave.cluster_size:
                 text = f"out of bounds: an arrival at CTA {rank} of a cluster of {wave.cluster_size}"
                 raise fault("out-of-bounds", text, lanes, 0)
             generic = windows.SHARED_WINDOW if not space else 0
-            place = (address & within) + np.uint64((rank << windows.RANK_SHIFT) + generic)
+            place = (place & within) + np.uint64((rank << windows.RANK_SHIFT) + generic)
         (part,) = wave.spaces.parts(lanes, space, place, 8, "arrives on an mbarrier of")
         if part.store is not wave.spaces.shared:
             raise fault("out-of-bounds", "an mbarrier must lie in shared memory", lanes, 0)
