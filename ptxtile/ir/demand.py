@@ -74,9 +74,11 @@ def demands(items: Iterable[m.Item]) -> list[Demand]:
             for statement in statements(item.body or ()):
                 if type(statement) is Instruction:
                     signature = statement.signature
+                    if id(signature) in settled:
+                        continue
                     if id(signature) in seen:
                         _keep(found, _specials(statement))
-                    elif id(signature) not in settled:
+                    else:
                         _keep(found, instruction_demands(statement))
                         if signature is not None:
                             special = any(slot.special for slot in signature.operands)
@@ -122,6 +124,11 @@ def _special(name: str, instruction: Instruction) -> Demand:
 
 def statements(body: Iterable[m.Statement]) -> Iterator[m.Statement]:
     """Every statement of a body but blocks, whose statements take their place."""
+    body = tuple(body)
+    return _opened(body) if m.Block in set(map(type, body)) else iter(body)
+
+
+def _opened(body: Iterable[m.Statement]) -> Iterator[m.Statement]:
     stack = [iter(body)]
     while stack:
         for statement in stack[-1]:

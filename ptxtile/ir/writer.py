@@ -63,12 +63,12 @@ def _operand(operand: Operand) -> str:
     return str(operand)
 
 
-def _vector(operand: Vector, written: dict[int, str]) -> str:
-    """As `_operand`, each object once: a fragment of a matrix is an operand of many instructions of a body."""
-    text = written.get(id(operand))
-    if text is None:
-        names = [each.name if type(each) is Register else str(each) for each in operand.elements]
-        text = written[id(operand)] = f"{{{', '.join(names)}}}"
+def _shared(operand: Operand, written: dict[int, str]) -> str:
+    """As `_operand`, and noted by identity: a literal, or a fragment of a matrix, belongs to many instructions, an address
+    rarely."""
+    text = _operand(operand)
+    if type(operand) is not Address:
+        written[id(operand)] = text
     return text
 
 
@@ -151,7 +151,7 @@ class _Writer:
     def _body(self, body: tuple[m.Statement, ...]) -> None:
         """Statements and blocks, without recursion."""
         out, indent, files, origins = self.lines, "\t", self.files, self.origins
-        vectors: dict[int, str] = {}
+        written: dict[int, str] = {}
         stack: list[Iterator[m.Statement]] = [iter(body)]
         if files is not None:
             files.begin()
@@ -165,9 +165,7 @@ class _Writer:
                         texts = [
                             each.name
                             if type(each) is Register
-                            else _vector(each, vectors)
-                            if type(each) is Vector
-                            else _operand(each)
+                            else written.get(id(each)) or _shared(each, written)
                             for each in operands
                         ]
                         out.append(f"{indent}{form.spelling} {', '.join(texts)};")
