@@ -64,8 +64,7 @@ def _operand(operand: Operand) -> str:
 
 
 def _shared(operand: Operand, written: dict[int, str]) -> str:
-    """As `_operand`, and noted by identity: a literal, or a fragment of a matrix, belongs to many instructions, an address
-    rarely."""
+    """As `_operand`, and noted by identity, but for addresses: literals and fragments of matrices come again."""
     text = _operand(operand)
     if type(operand) is not Address:
         written[id(operand)] = text
