@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ptxtile.emulator.lanes import Lanes, Threads
 from ptxtile.emulator.program import Site
+from ptxtile.emulator.sequential import Arrivals, pass_on
 from ptxtile.emulator.spaces import Part
 
 if TYPE_CHECKING:
@@ -68,11 +69,8 @@ class Ordering:
         self.block = machine.block_threads
         self.now = 1
         self.released: dict[tuple[int, int], tuple[Claims, int, int]] = {}
-        self.fences = any(
-            site.opcode in ("fence", "membar")
-            for code in machine.decoded.codes.values()
-            for site in code.sites
-        )
+        sites = (site for code in machine.decoded.codes.values() for site in code.sites)
+        self.fences = any(site.opcode in ("fence", "membar") for site in sites)
 
     def begin(self, wave: Wave) -> None:
         """A new wave's threads know nothing of anybody."""
@@ -83,6 +81,7 @@ class Ordering:
         self.claims: list[Claims] = [{}]
         self._merged: dict[tuple[int, int], tuple[int, Claims]] = {}
         self.fenced: dict[int, tuple[Claims, int]] = {}
+        self.sequential: dict[int, tuple[Claims, int]] = {}  # fence.sc since the thread's last barrier
         self.observed: dict[int, list[tuple[Claims, int, int]]] = {}
         self.id: NDArray[np.int64] = wave.thread_id(np.arange(wave.count))
 
@@ -154,9 +153,7 @@ class Ordering:
         }
         return union(claims, own)
 
-    def barrier(
-        self, arrivals: list[tuple[Threads, NDArray[np.int64], bool, int]], live: NDArray[np.int64]
-    ) -> None:
+    def barrier(self, arrivals: Arrivals, live: NDArray[np.int64]) -> None:
         """CTA barriers are complete: those who waited know all that those who came had done when they came."""
         self.now += 1
         wave = self.wave
@@ -168,8 +165,11 @@ class Ordering:
         self.cta_time[whole] = self.now
         for cta in np.flatnonzero(whole & self._any_claims()).tolist():
             self._share(wave.cta == cta)
-        for cta in np.flatnonzero(np.bincount(_ctas(wave, arrivals), minlength=wave.ctas) * ~whole).tolist():
+        came = np.concatenate([wave.cta[threads] for threads, _, _, _ in arrivals])
+        for cta in np.flatnonzero(np.bincount(came, minlength=wave.ctas) * ~whole).tolist():
             self._some(arrivals, cta)
+        if self.sequential:
+            pass_on(self, arrivals)
 
     def _any_claims(self) -> Flags:
         if not self.known.any():
@@ -186,7 +186,7 @@ class Ordering:
         self.claims.append(everything)
         self.known[threads] = len(self.claims) - 1
 
-    def _some(self, arrivals: list[tuple[Threads, NDArray[np.int64], bool, int]], cta: int) -> None:
+    def _some(self, arrivals: Arrivals, cta: int) -> None:
         """Barriers of one CTA that not all of its threads waited at."""
         wave = self.wave
         by_barrier: dict[int, list[tuple[Threads, bool, int]]] = {}
@@ -256,7 +256,9 @@ class Ordering:
                 claims = union(claims, self.claims[number])
         return claims
 
-    def fence(self, lanes: Lanes, scope: int, acquire: bool = True, release: bool = True) -> None:
+    def fence(
+        self, lanes: Lanes, scope: int, acquire: bool = True, release: bool = True, sequential: bool = False
+    ) -> None:
         """fence, membar: earlier strong reads become acquiring, later strong writes releasing."""
         self.now += 1
         for thread in lanes.threads.tolist():
@@ -266,6 +268,8 @@ class Ordering:
                         self.learn(np.array([thread]), claims)
             if release:
                 self.fenced[thread] = (self._snapshot(thread), scope)
+                if sequential:
+                    self.sequential[thread] = self.fenced[thread]
 
     def proxy_fence(self, threads: Threads, spaces: tuple[str, ...]) -> None:
         """fence.proxy.async: what these threads did and know of is visible to the asynchronous proxy there."""
@@ -384,10 +388,6 @@ class Ordering:
 
         same: Flags = cluster(a) == cluster(b)
         return same
-
-
-def _ctas(wave: Wave, arrivals: list[tuple[Threads, NDArray[np.int64], bool, int]]) -> NDArray[np.int64]:
-    return np.concatenate([wave.cta[threads] for threads, _, _, _ in arrivals])
 
 
 def union(a: Claims, b: Claims) -> Claims:

@@ -27,11 +27,12 @@ def fence(program: Program, site: Site) -> Run:
     level = next((LEVELS[modifier] for modifier in modifiers if modifier in LEVELS), ".sys")
     scope = SCOPES[level]
     acquire, release = ".release" not in modifiers, ".acquire" not in modifiers
+    sequential = site.opcode == "membar" or ".sc" in modifiers
 
     def run(lanes: Lanes) -> None:
         ordering = lanes.wave.machine.ordering
         if ordering is not None:
-            ordering.fence(lanes, scope, acquire, release)
+            ordering.fence(lanes, scope, acquire, release, sequential)
 
     return run
 
