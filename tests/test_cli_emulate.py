@@ -183,6 +183,9 @@ WRONG = {
     "axpy.ptx --arg in.npyx --arg 1 --arg 1 --arg 1": (
         "--arg 'in.npyx': a file is written like in.npy or in.npy:out.npy"
     ),
+    "axpy.ptx --arg zeros:f32:9999999999999999 --arg 1 --arg 1 --arg 1": (
+        "--arg 'zeros:f32:9999999999999999': 9999999999999999 elements do not fit into memory"
+    ),
     "axpy.ptx --arg zeros:f31:4 --arg 1 --arg 1 --arg 1": (
         "--arg 'zeros:f31:4': an array is written like zeros:f32:1024 or zeros:f32:32x64; types are s8, s16, s32, "
         "s64, u8, u16, u32, u64, b8, b16, b32, b64, f16, bf16, f32, f64"

@@ -158,14 +158,17 @@ def _made(text: str, how: str, rest: str, seed: int) -> Given:
     import numpy as np
 
     shape, dtype = tuple(int(extent) for extent in extents), _dtype(kind)
-    count = int(np.prod(shape))
-    if how == "random":
-        chooser = np.random.default_rng(seed)
-        made = chooser.integers(0, 100, count) if kind in _WHOLE else chooser.standard_normal(count)
-    else:
-        made = np.arange(count) if how == "arange" else np.full(count, int(how == "ones"))
-    array = np.ascontiguousarray(made.astype(dtype).reshape(shape))
-    return Given(text, array, array.copy(), file or None)
+    count = math.prod(shape)
+    try:
+        if how == "random":
+            chooser = np.random.default_rng(seed)
+            made = chooser.integers(0, 100, count) if kind in _WHOLE else chooser.standard_normal(count)
+        else:
+            made = np.arange(count) if how == "arange" else np.full(count, int(how == "ones"))
+        array = np.ascontiguousarray(made.astype(dtype).reshape(shape))
+        return Given(text, array, array.copy(), file or None)
+    except (MemoryError, ValueError, OverflowError):  # NumPy's words for too much, and for far too much
+        raise UsageFault(f"--arg {text!r}: {count} elements do not fit into memory") from None
 
 
 def _loaded(text: str) -> Given:
