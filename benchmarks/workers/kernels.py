@@ -24,9 +24,20 @@ def prepare() -> Callable[[], object]:
     made = kernels()
     if TARGET is None:
         return lambda: [kernel.ptx() for kernel in made]
-    return lambda: [kernel.cubin(TARGET) for kernel in made]
+    return lambda: [kernel.cubin(target) for kernel, target in zip(made, targets)]
 
 
+def _target(kernel: pt.Kernel) -> str:
+    """The target that was asked for, or the kernel's own where that has not its instructions."""
+    assert TARGET is not None
+    try:
+        kernel.ptx(TARGET)
+    except pt.PtxtileError:
+        return kernel.module().target
+    return TARGET
+
+
+targets = [_target(kernel) for kernel in kernels()] if TARGET else []
 prepare()()
 found = kernels()
 serve(
