@@ -88,6 +88,10 @@ class _Check:
             if cause.spelling in self.spellings:
                 return
             self.spellings.add(cause.spelling)
+        # Where they were raised is of no use here, and would hold this object, and with it all that was read.
+        fault.__traceback__ = fault.__context__ = None
+        if cause is not None:
+            cause.__traceback__ = cause.__context__ = None
         self.faults.append(fault)
 
     def _availability(self, reading: Reading, module: m.Module) -> Optional[tuple[str, int]]:

@@ -129,6 +129,7 @@ def _check_words(
                 scope.words[leaf.text]
         except FormError as error:
             faults[leaf.text] = Fault(str(error), start + leaf.start)
+            error.__traceback__ = None  # it leads to this frame, which leads to the error
             faults[leaf.text].__cause__ = error
         except Fault as fault:
             faults.setdefault(leaf.text, Fault(fault.message, start + leaf.start, fault.hint))

@@ -36,6 +36,7 @@ class Scope:
     """One scope. `special` says whether a name is a special register."""
 
     __slots__ = (
+        "__weakref__",
         "declared",
         "externs",
         "fresh",

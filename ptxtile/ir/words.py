@@ -5,6 +5,7 @@ They read what is plain. Mismatch says that the grammar must look: it reads ever
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Optional
 
@@ -44,13 +45,23 @@ class Mismatch(Exception):
 
 
 class Words(dict[str, Operand]):
-    """Memo from the text of a word or literal to the operand it is in one scope."""
+    """Memo from the text of a word or literal to the operand it is in one scope.
 
-    __slots__ = ("scope",)
+    The scope holds its memos, so they only refer to it: a cycle would keep all of a module's words until the collector
+    comes, and `reader.collector_paused` keeps it away.
+    """
+
+    __slots__ = ("_scope",)
 
     def __init__(self, scope: Scope) -> None:
         super().__init__()
-        self.scope = scope
+        self._scope = weakref.ref(scope)
+
+    @property
+    def scope(self) -> Scope:
+        scope = self._scope()
+        assert scope is not None
+        return scope
 
     def __missing__(self, text: str) -> Operand:
         scope = self.scope
