@@ -13,13 +13,14 @@ from typing import Any
 from ptxtile import location, tracing
 from ptxtile.builder import parameters
 from ptxtile.builder.convert import counted
-from ptxtile.builder.entry import block_shape, check_name, collector_paused, extents, trace_entry
+from ptxtile.builder.entry import block_shape, check_name, extents, trace_entry
 from ptxtile.builder.parameters import argument
 from ptxtile.builder.signature import described
 from ptxtile.builder.tensor_map import TensorMap
 from ptxtile.builder.tensors import Dim, Tensor
 from ptxtile.builder.trace import Launch
 from ptxtile.errors import OperandError, TraceError
+from ptxtile.ir import collector_paused
 from ptxtile.ir.inference import infer
 from ptxtile.ir.module import Item, Module
 from ptxtile.ir.tensor_map import BYTES, Mapped

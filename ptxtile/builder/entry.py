@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import SupportsIndex
 
 from ptxtile import tracing
@@ -52,19 +50,6 @@ def directives(launch: Launch) -> tuple[Directive, ...]:
     if launch.cluster is not None:
         found.append(Directive("reqnctapercluster", launch.cluster))
     return tuple(found)
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """A trace, and the module made of it, allocate what they keep, many small tuples: the collector would walk them all
-    and free none."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def trace_entry(name: str, planned: Plan, launch: Launch, body: Body, mark: Mark | None) -> Traced:

@@ -236,7 +236,7 @@ def _compare(trace: Trace, name: str, dtype: DType, values: tuple[Scalar, ...]) 
 
 
 def _logic(trace: Trace, name: str, values: tuple[Scalar, ...], into: Scalar | None) -> Scalar:
-    """and.pred, or.pred, xor.pred, not.pred; a constant side is simplified away."""
+    """and.pred, or.pred, xor.pred, not.pred; a constant side needs no instruction."""
     if name not in _LOGIC:
         raise TraceError(_missing(name, bool_) + where(trace))
     known = next((value for value in values if value.value is not None), None)

@@ -22,7 +22,7 @@ class Bindings:
 
     @staticmethod
     def of(frame: FrameType) -> Bindings:
-        """What the names of `frame` stand for now."""
+        """The values that the names of `frame` have at this point."""
         names = frame.f_locals
         return Bindings(frame, {name: value for name, value in names.items() if _matters(value)})
 

@@ -208,18 +208,14 @@ class Pending:
 
     def complete_one(self) -> bool:
         """Complete one operation whose completion somebody may be polling for; whether there was one."""
-        free = [operation for operation in self.operations if operation.mechanism == "mbarrier"]
-        if not free:
-            return False
-        chosen = self.chooser.choice(free)
-        self.operations.remove(chosen)
-        chosen.finish(np.arange(len(chosen.threads)))
-        self.wave.happened()
-        return True
+        return self._complete_any("mbarrier")
 
     def complete_late(self) -> bool:
         """Nobody can go on: a bulk copy that nobody waits for completes in the end. Whether there was one."""
-        free = [operation for operation in self.operations if operation.mechanism == "bulk_group"]
+        return self._complete_any("bulk_group")
+
+    def _complete_any(self, mechanism: str) -> bool:
+        free = [operation for operation in self.operations if operation.mechanism == mechanism]
         if not free:
             return False
         chosen = self.chooser.choice(free)

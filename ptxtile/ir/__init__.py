@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxtile.ir.check import check_text
+from ptxtile.ir.collector import collector_paused
 from ptxtile.ir.inference import explain, infer
 from ptxtile.ir.instruction import Guard, Instruction
 from ptxtile.ir.module import (
@@ -86,6 +87,7 @@ __all__ = [
     "Variable",
     "Vector",
     "check_text",
+    "collector_paused",
     "explain",
     "infer",
     "line",

@@ -8,12 +8,13 @@ from typing import Optional, Union
 from ptxtile import isa
 from ptxtile.errors import Diagnostic, FormError
 from ptxtile.ir import calls, module as m, samplers
+from ptxtile.ir.collector import collector_paused
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.demand import MOST_BYTES, Demand, instruction_demands, item_demands, parameter_bytes
 from ptxtile.ir.inference import needs
 from ptxtile.ir.instruction import Instruction
 from ptxtile.ir.operand import Address, Special, Symbol
-from ptxtile.ir.reader import Lines, collector_paused, context, require_text
+from ptxtile.ir.reader import Lines, context, require_text
 from ptxtile.ir.reading import Reading
 from ptxtile.isa.form import Form, Signature
 

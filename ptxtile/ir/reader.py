@@ -7,17 +7,15 @@ earlier one only in words and numbers is read by the plan made of that one.
 
 from __future__ import annotations
 
-import gc
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from ptxtile import resources
 from ptxtile.errors import ModuleSyntaxError
 from ptxtile.ir.callbacks import Callbacks
+from ptxtile.ir.collector import collector_paused
 from ptxtile.ir.constant import Fault
 from ptxtile.ir.instructions import Context
 from ptxtile.ir.module import Module
@@ -128,26 +126,6 @@ def reading(text: str) -> Reading:
         raise ModuleSyntaxError(message, line=line, column=column) from None
 
     return Reading(text, context(), report)
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Without the cycle collector, if it is on: a reading makes many records and no cycles, and looking through all of
-    them again and again costs a quarter of its time.
-
-    Afterwards they count as old, so that the collector's next round, which is for what is young, does not go through
-    all of them either. (Unless the program has frozen objects of its own: thawing ours would thaw them.)
-    """
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            if gc.get_freeze_count() == 0:
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
 
 
 def parse(text: str) -> Module:

@@ -48,7 +48,7 @@ class Words(dict[str, Operand]):
     """Memo from the text of a word or literal to the operand it is in one scope.
 
     The scope holds its memos, so they only refer to it: a cycle would keep all of a module's words until the collector
-    comes, and `reader.collector_paused` keeps it away.
+    comes, and `collector_paused` keeps it away.
     """
 
     __slots__ = ("_scope",)

@@ -105,17 +105,17 @@ def prepare(
         held = [each for each in rest if is_scenario(each) is kind]
         groups += [held[start : start + size] for start in range(0, len(held), size)]
     names = [f"batch-{number:03d}" for number in range(len(groups))]
-    todo = [
+    missing = [
         (group, name)
         for group, name in zip(groups, names)
         if not _kept(folder / f"{name}.json", group, target)
     ]
     for path in folder.glob("batch-*"):
         name = path.name.partition(".")[0]
-        if name[:9] not in names or (name not in names and name[:9] in {each for _, each in todo}):
+        if name[:9] not in names or (name not in names and name[:9] in {each for _, each in missing}):
             path.unlink()  # of other spellings, or a half of them
     with ThreadPoolExecutor(workers) as pool:
-        running = [pool.submit(_batch, group, target, folder, name) for group, name in todo]
+        running = [pool.submit(_batch, group, target, folder, name) for group, name in missing]
         try:
             for each in running:
                 batch = each.result()
